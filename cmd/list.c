@@ -90,9 +90,8 @@ static void add_absent_kernels(struct nb_grid *grid) {
 static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     const struct nb_entry *entry = nb_registry_at(first);
     const struct nb_kernel *k = entry->kernel;
-    released_by(nb_strbuf_release) struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0}, absent = {0};
-    nb_strbuf_add(&refused, "");
-    nb_strbuf_add(&absent, "");
+    released_by(nb_strbuf_release) struct nb_strbuf dtypes = {0}, widths = {0}, refused = nb_strbuf_empty(),
+                                                    absent = nb_strbuf_empty();
     for (size_t i = first; i < end; i++) {
         const struct nb_kernel *variant = nb_registry_at(i)->kernel;
         add_word(&dtypes, nb_dtype_names[variant->dtype]);
@@ -172,8 +171,7 @@ static int list_shapes(struct nb_grid *grid) {
     const cJSON *preset, *shape;
     cJSON_ArrayForEach(preset, file.root) {
         const cJSON *source = nb_json_get(preset, "source");
-        struct nb_strbuf shapes released_by(nb_strbuf_release) = {0};
-        nb_strbuf_add(&shapes, "");
+        struct nb_strbuf shapes released_by(nb_strbuf_release) = nb_strbuf_empty();
         cJSON_ArrayForEach(shape, nb_json_get(preset, "shapes")) {
             if (cJSON_IsString(shape)) nb_strbuf_addf(&shapes, "%s%s", shapes.len ? " " : "", shape->valuestring);
         }
@@ -192,8 +190,7 @@ static int list_axes(struct nb_grid *grid) {
     grid->ranks = ranks;
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
-        struct nb_strbuf values released_by(nb_strbuf_release) = {0};
-        nb_strbuf_add(&values, "");
+        struct nb_strbuf values released_by(nb_strbuf_release) = nb_strbuf_empty();
         for (size_t i = 0; axis->choices && axis->choices[i]; i++)
             nb_strbuf_addf(&values, "%s%s", i ? " " : "", axis->choices[i]);
         nb_grid_row(grid, axis->name, axis->kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
@@ -271,12 +268,11 @@ static void ask_apart(const char *adapter, struct answer *a) {
 }
 
 static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
-    struct nb_strbuf command released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf command released_by(nb_strbuf_release) = nb_strbuf_empty();
     struct answer a = {0};
     char *adapter freed = nb_peer_adapter(info->name);
     const bool is_built = nb_path_exists(adapter);
     if (is_built) ask_apart(adapter, &a);
-    nb_strbuf_add(&command, "");
     if (!a.loads) nb_strbuf_addf(&command, "normbench peers %s   # %s", info->name, info->size);
     nb_grid_row(grid, info->name, is_built ? "built" : "not built",
                 a.loads    ? "found"

@@ -101,10 +101,7 @@ static int refuse_text(const struct nb_option *o, const char *value) {
 
 static int take_text(const struct nb_option *o, const char *value) {
     *o->text = value;
-    if (!o->among) return 0;
-    for (size_t i = 0; o->among[i]; i++)
-        if (strcmp(value, o->among[i]) == 0) return 0;
-    return refuse_text(o, value);
+    return !o->among || nb_name_find(o->among, value) >= 0 ? 0 : refuse_text(o, value);
 }
 
 static int take(const struct nb_option *o, const char *value) {

@@ -15,9 +15,8 @@
 
 /* A text in lines that begin at a column, but for the first, which begins where the line is. */
 static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
-    struct nb_strbuf safe released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf safe released_by(nb_strbuf_release) = nb_strbuf_empty();
     size_t column = at;
-    nb_strbuf_add(&safe, "");
     nb_escape_terminal(&safe, text, nb_utf8_wanted());
     for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         const size_t cells = nb_utf8_cells(word);
@@ -117,8 +116,7 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
 }
 
 int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
+    struct nb_strbuf text = nb_strbuf_empty();
     if (strcmp(format, "json") == 0) {
         nb_json_print_pretty(document, 0, &text);
         nb_strbuf_add(&text, "\n");

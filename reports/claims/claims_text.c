@@ -388,8 +388,7 @@ static char *why_of(const cJSON *claim) {
     const char *verdict = nb_json_get_string(claim, "verdict"), *reason = nb_json_get_string(claim, "reason");
     const bool agree = strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0 ||
                        strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0;
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
+    struct nb_strbuf text = nb_strbuf_empty();
     if (add_seen(&text, claim) == 0)
         nb_strbuf_add(&text, reason);
     else if (!agree && !is_counted(claim))

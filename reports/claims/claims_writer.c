@@ -63,8 +63,7 @@ static const char *class_of(const char *title, const char *text) {
 
 /* Figures of one cell, "1.6% [0.6, 2.5]; nn -1.0% [-2.0, 0.1]", each whole in a line. */
 static void add_figures_cell(struct nb_strbuf *out, const char *class, const char *text) {
-    struct nb_strbuf whole released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(&whole, "");
+    struct nb_strbuf whole released_by(nb_strbuf_release) = nb_strbuf_empty();
     for (const char *p = text; *p; p++)
         nb_strbuf_addn(&whole, *p == ' ' && p[-1] != ';' ? "\u00a0" : p, *p == ' ' && p[-1] != ';' ? 2 : 1);
     nb_html_cell(out, class, whole.text);

@@ -126,10 +126,7 @@ static cJSON *group_to_json(const struct nb_calibration_run *run, const struct n
 static cJSON *calibration_to_json(const struct report *report) {
     const struct nb_calibration_run *run = report->run;
     const struct nb_gate_rule *rule = &run->g->plan.rule;
-    cJSON *json = cJSON_CreateObject(), *groups;
-    nb_json_text(json, "schema", "2.0");
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
+    cJSON *json = nb_json_document("2.0"), *groups;
     nb_json_text(json, "config", report->config);
     nb_json_number(json, "elapsed_s", run->g->elapsed_s);
     cJSON_AddNumberToObject(json, "launches", run->launches);

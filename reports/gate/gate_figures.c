@@ -277,10 +277,7 @@ static void add_builds(cJSON *object, const struct nb_gate_builds *b) {
 
 cJSON *nb_gate_document(const struct nb_gate_summary *s) {
     const struct nb_gate *g = s->g;
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "schema", "2.0");
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
+    cJSON *json = nb_json_document("2.0");
     nb_json_text(json, "verdict", nb_gate_overall(s));
     nb_json_number(json, "elapsed_s", g->elapsed_s);
     cJSON_AddNumberToObject(json, "layouts", g->builds.n_layouts);

@@ -188,12 +188,11 @@ static int add_low(const cJSON *stress, const char *grade, const char *why, stru
 }
 
 static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
-    struct nb_strbuf lines released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf lines released_by(nb_strbuf_release) = nb_strbuf_empty();
     const cJSON *study;
     nb_strbuf_add(out,
                   "<h2 id=\"replay\">To reproduce it</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
     if (!add_low(stress, "declared", "why_declared", out)) nb_strbuf_add(out, "<p class=\"dim\">None.</p>\n");
-    nb_strbuf_add(&lines, "");
     int n = add_low(stress, "all", "why_all", &lines);
     nb_strbuf_addf(out, "<details><summary>Below B over all finite rows: %d</summary>\n", n);
     nb_strbuf_add(out, lines.text);

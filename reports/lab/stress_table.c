@@ -42,12 +42,11 @@ static void print_heading(const struct stress_text *p, const char *text) {
 /* A line as printf() makes it, escaped for its reader. */
 static void __attribute__((format(printf, 2, 3))) say(const struct stress_text *p, const char *format, ...) {
     const bool markdown = strcmp(p->format, "markdown") == 0;
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, safe = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0}, safe = nb_strbuf_empty();
     va_list args;
     va_start(args, format);
     nb_strbuf_addv(&text, format, args);
     va_end(args);
-    nb_strbuf_add(&safe, "");
     if (markdown)
         nb_escape_markdown(&safe, text.text);
     else

@@ -202,8 +202,7 @@ static void define_owned(struct program *p, const char *name, char *text) {
 }
 /* From a template of what is defined so far. */
 static void define_from(struct program *p, const char *name, const char *template) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
+    struct nb_strbuf text = nb_strbuf_empty();
     add_template(&text, template, p->tokens);
     define_owned(p, name, text.text);
 }

@@ -334,10 +334,7 @@ static void cases_to_json(cJSON *json, const struct nb_comparison *c) {
 static cJSON *comparison_to_json(const struct comparing *p) {
     const struct nb_comparison *c = p->c;
     bool whole = nb_comparison_is_whole(c);
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "schema", "1.1");
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
+    cJSON *json = nb_json_document("1.1");
     for (size_t i = 0; i < p->n_between; i++) whole &= nb_comparison_is_whole(&p->between[i]);
     cJSON_AddBoolToObject(json, "whole", whole);
     cJSON_AddBoolToObject(json, "same_cpu", c->same_cpu);

@@ -338,9 +338,9 @@ static void add_overheads(const struct nb_results *results, struct nb_strbuf *ou
 /* ---- all of it ---- */
 
 static void add_texts(struct nb_summary *s, const struct nb_results *results) {
-    struct nb_strbuf footer = {0}, machines = {0}, counts = {0}, noise = {0}, libraries = {0}, overheads = {0};
+    struct nb_strbuf footer = {0}, machines = nb_strbuf_empty(), counts = {0}, noise = {0}, libraries = {0},
+                     overheads = {0};
     nb_meta_footer(results, &footer);
-    nb_strbuf_add(&machines, "");
     if (has_several(results)) nb_meta_machines(results->meta, &machines);
     add_counts(s, &counts);
     add_noise(s, results, &noise);

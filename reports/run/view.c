@@ -169,8 +169,7 @@ static enum role role_of(const struct nb_results *results, const struct nb_axis 
 }
 
 static void assign_roles(struct nb_view *view, enum role *roles) {
-    struct nb_strbuf constants = {0}, value released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(&constants, "");
+    struct nb_strbuf constants = nb_strbuf_empty(), value released_by(nb_strbuf_release) = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
         nb_strbuf_clear(&value);
         int n = is_hidden(&nb_axes[a]) ? 0 : count_values(view->results, &nb_axes[a], &value);

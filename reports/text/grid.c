@@ -285,9 +285,8 @@ static const struct {
     {"table", nb_grid_add_table}, {"markdown", nb_grid_add_markdown}, {"csv", print_csv}, {"json", print_json}};
 
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
     assert(grid->n_cells % grid->n_columns == 0);
-    nb_strbuf_add(&text, "");
     struct nb_grid sized = *grid;
     sized.keyed = true;
     if (!grid->wide) sized.screen = nb_screen_width(out);

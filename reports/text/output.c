@@ -112,8 +112,7 @@ int nb_output(struct nb_strbuf *text, FILE *out) {
 }
 
 int nb_output_folded(struct nb_strbuf *text, FILE *out) {
-    struct nb_strbuf folded = {0};
-    nb_strbuf_add(&folded, "");
+    struct nb_strbuf folded = nb_strbuf_empty();
     nb_screen_fold(&folded, text->text ? text->text : "", nb_screen_width(out));
     nb_strbuf_release(text);
     return nb_output(&folded, out);

@@ -225,10 +225,7 @@ static void add_checks(cJSON *json) {
 
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
     assert(about && (results || n == 0));
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "schema", NB_CLAIMS_SCHEMA);
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
+    cJSON *json = nb_json_document(NB_CLAIMS_SCHEMA);
     nb_json_text(json, "started", about->started);
     cJSON *argv = cJSON_AddArrayToObject(json, "argv");
     for (int i = 0; i < about->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(about->argv[i]));

@@ -104,12 +104,6 @@ void nb_blocks_release(struct nb_blocks *m) {
     nb_config_release(&m->quick);
 }
 
-bool nb_record_has_label(const struct nb_record *r, const char *label) {
-    for (int i = 0; i < r->n_labels; i++)
-        if (strcmp(r->labels[i], label) == 0) return true;
-    return false;
-}
-
 static const char *fits(double bytes, const cJSON *meta) {
     static const char *const names[][2] = {{"l1d_bytes", "L1"}, {"l2_bytes", "L2"}, {"l3_bytes", "L3"}};
     const cJSON *cpu = nb_json_get(nb_json_get(meta, "fingerprint"), "cpu");

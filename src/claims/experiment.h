@@ -77,8 +77,6 @@ void nb_blocks_isolate_width(struct nb_blocks *m);
 /* Moves the blocks to the config, under the label. */
 void nb_blocks_move(struct nb_blocks *m, bool quick, const char *label, struct nb_config *config);
 void nb_blocks_release(struct nb_blocks *m);
-
-bool nb_record_has_label(const struct nb_record *r, const char *label);
 /* Tags of a record: every axis that means something for it, kernel, op, rows, cols, and "fits": the first cache that holds what the op
  * must move (L1, L2, L3, memory). */
 void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta);

@@ -11,6 +11,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 #define NO_CASE ((size_t)-1)
 
@@ -123,9 +124,7 @@ static bool is_own(const char *axis) {
     static const char *const own[] = {"kernel",      "op",     "variance",    "stats",
                                       "stats_dtype", "affine", "param_dtype", "weight_offset",
                                       "k",           "style",  "fits",        NULL};
-    for (size_t i = 0; own[i]; i++)
-        if (strcmp(own[i], axis) == 0) return true;
-    return false;
+    return nb_name_find(own, axis) >= 0;
 }
 
 static bool may_differ(const struct nb_sides *s, const char *axis) {

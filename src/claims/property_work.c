@@ -118,11 +118,7 @@ struct tensor {
     bool kept;
 };
 
-static bool is(const char *op, const char *const *among) {
-    for (int i = 0; among[i]; i++)
-        if (strcmp(op, among[i]) == 0) return true;
-    return false;
-}
+static bool is(const char *op, const char *const *among) { return nb_name_find(among, op) >= 0; }
 
 /* Statistics of fused norms, which have no letter of their own. */
 static double statistics(const char *op, double rows) {

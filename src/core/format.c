@@ -137,8 +137,7 @@ static struct nb_key_part *find(const struct nb_key_parts *p, const char *axis, 
 }
 
 static char *copy(const char *text, size_t n) {
-    struct nb_strbuf out = {0};
-    nb_strbuf_add(&out, "");
+    struct nb_strbuf out = nb_strbuf_empty();
     nb_strbuf_addn(&out, text, n);
     return out.text;
 }

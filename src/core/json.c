@@ -68,6 +68,14 @@ const cJSON *nb_json_find(const cJSON *array, const char *member, const char *te
     return NULL;
 }
 
+cJSON *nb_json_document(const char *schema) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "schema", schema);
+    nb_json_text(json, "program", "normbench");
+    nb_json_text(json, "version", NB_VERSION);
+    return json;
+}
+
 int nb_json_check_schema(const cJSON *json, const char *path, const char *ours) {
     const char *schema = nb_json_get_text(json, "schema");
     if (!schema) return nb_error("%s: has no \"schema\": normbench did not write it", path);

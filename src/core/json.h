@@ -33,6 +33,8 @@ bool nb_json_is(const cJSON *object, const char *name, const char *text);
 bool nb_json_same_text(const cJSON *a, const cJSON *b, const char *name);
 /* The first of an array's objects with this text as a member, or null; text may be null. */
 const cJSON *nb_json_find(const cJSON *array, const char *member, const char *text);
+/* A document: an object that begins with its schema, the program and its version. */
+cJSON *nb_json_document(const char *schema);
 /* Does the document say that it is of this schema? -1 after nb_error naming the file, where it says another or none. */
 int nb_json_check_schema(const cJSON *json, const char *path, const char *ours);
 /* "sum" as the last member: FNV-1a, 64 bits, in hexadecimal, of the object's compact text (nb_json_print) without it and without "records",

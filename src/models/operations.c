@@ -219,9 +219,8 @@ static int read_operations(const struct nb_jsonc *file, const cJSON *node, void 
 }
 
 static int read_among(const struct nb_jsonc *file, const cJSON *node, const char *const *names, const char *listed) {
-    for (int i = 0; names[i]; i++)
-        if (cJSON_IsString(node) && strcmp(node->valuestring, names[i]) == 0) return i;
-    return nb_jsonc_error(file, node, "\"%s\" is not one of %s", node->string, listed);
+    const int i = cJSON_IsString(node) ? nb_name_find(names, node->valuestring) : -1;
+    return i >= 0 ? i : nb_jsonc_error(file, node, "\"%s\" is not one of %s", node->string, listed);
 }
 
 static int read_work(const struct nb_jsonc *file, const cJSON *node, void *into) {

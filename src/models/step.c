@@ -95,19 +95,13 @@ void nb_norms_plan(const struct nb_model_step *step, const struct nb_norm_pair *
 
 /* ---- what they took ---- */
 
-static bool is_labelled(const struct nb_record *r) {
-    for (int i = 0; i < r->n_labels; i++)
-        if (strcmp(r->labels[i], LABEL) == 0) return true;
-    return false;
-}
-
 static const struct nb_record *record_of(const struct nb_results *results, const char *kernel,
                                          const struct nb_norm_time *t) {
     for (size_t i = 0; results && i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         struct nb_strbuf name released_by(nb_strbuf_release) = {0};
         if (r->c.pass != (uint32_t)t->pass || r->c.shape.rows != t->timed_rows || r->c.shape.cols != t->cols ||
-            !is_labelled(r))
+            !nb_record_has_label(r, LABEL))
             continue;
         nb_kernel_name(&r->c, &name);
         if (strcmp(name.text, kernel) == 0) return r;
@@ -426,12 +420,9 @@ static void add_pair(cJSON *pairs, const struct nb_step_about *a, const struct n
 }
 
 cJSON *nb_step_document(const struct nb_step_about *about) {
-    cJSON *json = cJSON_CreateObject(), *argv, *pairs;
+    cJSON *json = nb_json_document(NB_SCHEMA_VERSION), *argv, *pairs;
     char now[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", now, sizeof now);
-    nb_json_text(json, "schema", NB_SCHEMA_VERSION);
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
     nb_json_text(json, "ended", now);
     argv = cJSON_AddArrayToObject(json, "argv");
     for (int i = 0; i < about->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(about->argv[i]));

@@ -37,8 +37,7 @@ static bool is_ours(const struct nb_compare_settings *s, const struct nb_record 
 }
 
 static bool is_compared(const struct nb_record *r) {
-    for (int i = 0; i < r->n_labels; i++)
-        if (strcmp(r->labels[i], NB_LABEL_OVERHEAD) == 0) return false;
+    if (nb_record_has_label(r, NB_LABEL_OVERHEAD)) return false;
     return r->key && r->c.op != NB_OP_COPY && r->status != NB_SKIPPED;
 }
 

@@ -31,24 +31,20 @@ static const char *refuse_answer(const union message *m, size_t n, const struct 
     static char why[160];
     if (n < sizeof m->head || memcmp(m->head.magic, question->magic, sizeof m->head.magic) != 0)
         return "answered with something that is no message of the protocol";
-    if (m->head.version != VERSION) {
+    if (m->head.version != VERSION)
         snprintf(why, sizeof why, "speaks version %u of the protocol, and this normbench version %d: %s",
                  m->head.version, VERSION,
                  m->head.version < VERSION ? "update it to that one (cmd/guide/protocol.md)"
                                            : "use a normbench that speaks its own");
-        return why;
-    }
-    if (m->head.type != question->type || m->head.sequence != question->sequence) {
+    else if (m->head.type != question->type || m->head.sequence != question->sequence)
         snprintf(why, sizeof why, "answered question %u (type %u) where question %u (type %u) was asked",
                  m->head.sequence, m->head.type, question->sequence, question->type);
-        return why;
-    }
-    if (m->head.bytes != n || n < body_bytes || m->answer.text_bytes != n - body_bytes) {
+    else if (m->head.bytes != n || n < body_bytes || m->answer.text_bytes != n - body_bytes)
         snprintf(why, sizeof why, "answered a question of type %u with %zu bytes that say they are %u", question->type,
                  n, m->head.bytes);
-        return why;
-    }
-    return NULL;
+    else
+        return NULL;
+    return why;
 }
 
 /* Its text, owned: short, in ASCII, so that it may be cut anywhere, and no terminal takes it for a command. */

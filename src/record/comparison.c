@@ -9,6 +9,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 #include "src/record/fingerprint.h"
@@ -30,11 +31,7 @@ static const cJSON *fingerprint_of(const struct nb_results *r, int machine) {
     return one ? nb_json_get(one, "fingerprint") : nb_json_get(r->meta, "fingerprint");
 }
 
-static bool is_identity(const char *name) {
-    for (size_t i = 0; nb_cpu_identity[i]; i++)
-        if (strcmp(nb_cpu_identity[i], name) == 0) return true;
-    return false;
-}
+static bool is_identity(const char *name) { return nb_name_find(nb_cpu_identity, name) >= 0; }
 
 static void look_for_identity(const char *path, const cJSON *a, const cJSON *b, void *arg) {
     bool *same = arg;

@@ -268,9 +268,7 @@ static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, 
 
 static bool concerns(const struct nb_record *r, const char *label) {
     if (r->c.op == NB_OP_COPY || r->status == NB_SKIPPED || r->status == NB_NOT_RUN) return false;
-    bool has = !label;
-    for (int i = 0; i < r->n_labels && !has; i++) has = strcmp(r->labels[i], label) == 0;
-    return has;
+    return !label || nb_record_has_label(r, label);
 }
 
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {

@@ -91,6 +91,12 @@ void nb_record_add_label(struct nb_record *r, const char *label) {
     *NB_PUSH(r->labels, r->n_labels) = nb_strdup(label);
 }
 
+bool nb_record_has_label(const struct nb_record *r, const char *label) {
+    for (int i = 0; i < r->n_labels; i++)
+        if (strcmp(r->labels[i], label) == 0) return true;
+    return false;
+}
+
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
     r->summation_depth = l->summation_depth;
     r->column_summation_depth = l->column_summation_depth;

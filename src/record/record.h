@@ -62,6 +62,7 @@ int nb_record_from_json(struct nb_record *r, const cJSON *json);
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *line);
 int nb_record_take_counters(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
+bool nb_record_has_label(const struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 
 /* normbench replay 'KEY' [OPTIONS] [--plugin 'FILE'] [--tuning 'TEXT'], quoted for a POSIX shell, to be run in any folder; owned. All but the

@@ -544,12 +544,9 @@ static cJSON *tuning_json(const struct tuning_run *run) {
     char when[32];
     const char *file = nb_registry_file(0);
     char hash[20] = "";
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_document(NB_TUNING_SCHEMA);
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", when, sizeof when);
     if (file) nb_file_hash(file, hash);
-    nb_json_text(json, "schema", NB_TUNING_SCHEMA);
-    nb_json_text(json, "program", "normbench");
-    nb_json_text(json, "version", NB_VERSION);
     nb_json_text(json, "measured", when);
     nb_json_number(json, "elapsed_s", run->elapsed_s);
     add_cpu(json);

@@ -156,11 +156,10 @@ Test(probe, differences_are_causes_in_words) {
         {"mistakes:rms_f32_correct", ""}};
     cr_assert_eq(nb_registry_load(plugin_path("mistakes")), 0);
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+        struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
         struct nb_case c;
         nb_case_init(&c);
         nb_case_set_entry(&c, nb_registry_find(causes[i][0]));
-        nb_strbuf_add(&text, "");
         nb_probe_differences(&c, asked(causes[i][0]), false, &text);
         cr_expect_str_eq(text.text, causes[i][1], "%s: %s", causes[i][0], text.text);
     }

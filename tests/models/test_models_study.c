@@ -172,8 +172,7 @@ Test(models_study, a_first_job_is_asked_for_where_it_fits) {
 
 /* The groups of the jobs of a sweep, in order; one of group g takes seconds[g] of played time. */
 static char *swept(struct party *p, const double *seconds) {
-    struct nb_strbuf order = {0};
-    nb_strbuf_add(&order, "");
+    struct nb_strbuf order = nb_strbuf_empty();
     for (int g = 0; g < p->budget.n; g++) add_jobs(p, g);
     for (int j; (j = next_job(p, 0)) >= 0;) {
         const int group = p->jobs[j].group;

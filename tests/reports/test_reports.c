@@ -135,8 +135,7 @@ Test(reports, csv_quotes_texts_and_leaves_out_what_was_not_measured) {
 }
 
 static void expect_escaped(void (*escape)(struct nb_strbuf *, const char *), const char *text, const char *want) {
-    struct nb_strbuf out released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(&out, "");
+    struct nb_strbuf out released_by(nb_strbuf_release) = nb_strbuf_empty();
     escape(&out, text);
     cr_assert_str_eq(out.text, want);
 }
