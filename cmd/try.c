@@ -235,10 +235,7 @@ static void probing_release(struct probing *p, size_t n) {
         cJSON_Delete(p->answers[i]);
         free((char *)(uintptr_t)p->not_probed[i]);
     }
-    free(p->cases);
-    free(p->subject);
-    free(p->answers);
-    free(p->not_probed);
+    nb_free_all(p->cases, p->subject, p->answers, p->not_probed);
 }
 
 /* ---- the answers ------------------------------------------------------------------------------------------------------- */

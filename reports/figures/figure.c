@@ -23,19 +23,12 @@ static void free_all(char **texts, size_t n) {
 void nb_figure_release(struct nb_figure *f) {
     for (size_t i = 0; i < f->n_lines; i++) free(f->lines[i].points);
     for (size_t p = 0; p < NB_FIGURE_PANELS; p++) {
-        free(f->heats[p].x);
-        free(f->heats[p].y);
-        free(f->heats[p].value);
-        free(f->heats[p].state);
+        nb_free_all(f->heats[p].x, f->heats[p].y, f->heats[p].value, f->heats[p].state);
     }
     free(f->lines);
     free_all(f->entries, f->n_entries);
     free_all(f->names, f->n_names);
-    free(f->name);
-    free(f->title);
-    free(f->subtitle);
-    free(f->caption);
-    free(f->footer);
+    nb_free_all(f->name, f->title, f->subtitle, f->caption, f->footer);
     *f = (struct nb_figure){0};
 }
 

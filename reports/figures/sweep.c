@@ -161,9 +161,7 @@ void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enu
 }
 
 void nb_sweep_release(struct nb_sweep *sweep) {
-    free(sweep->records);
-    free(sweep->constants);
-    free(sweep->subtitle);
+    nb_free_all(sweep->records, sweep->constants, sweep->subtitle);
     *sweep = (struct nb_sweep){0};
 }
 

@@ -368,13 +368,6 @@ void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
 }
 
 void nb_summary_release(struct nb_summary *s) {
-    free(s->skips);
-    free(s->failures);
-    free(s->footer);
-    free(s->machines);
-    free(s->counts_text);
-    free(s->noise);
-    free(s->libraries);
-    free(s->overheads);
+    nb_free_all(s->skips, s->failures, s->footer, s->machines, s->counts_text, s->noise, s->libraries, s->overheads);
     *s = (struct nb_summary){0};
 }

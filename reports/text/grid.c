@@ -237,10 +237,7 @@ void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf 
     if (grid->screen) fit(&l);
     print_parts(&l, color, out);
     for (size_t i = 0; i < n; i++) nb_strbuf_release(&l.cells[i]);
-    free(l.cells);
-    free(l.widths);
-    free(l.narrow);
-    free(l.wanted);
+    nb_free_all(l.cells, l.widths, l.narrow, l.wanted);
 }
 
 /* ---- the others ---- */

@@ -318,9 +318,7 @@ void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
     a->rounding_sd_ulp = deviation(&s->rounding);
     a->bias_sigma = NAN;
     *out = *a;
-    free(s->error);
-    free(s->ulp);
-    free(s);
+    nb_free_all(s->error, s->ulp, s);
 }
 
 double nb_accuracy_parameters_ratio(const struct nb_accuracy *a) {

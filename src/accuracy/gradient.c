@@ -446,17 +446,8 @@ int nb_gradient_of_oracle(struct nb_gradient *g, const struct nb_oracle *o) {
 }
 
 void nb_gradient_release(struct nb_gradient *g) {
-    free(g->mean);
-    free(g->rstd);
-    free(g->rows);
-    free(g->squashed);
-    free(g->weight);
-    free(g->weight_lo);
-    free(g->dgamma);
-    free(g->dbeta);
-    free(g->abs_dgamma);
-    free(g->abs_dbeta);
-    free(g->abs_distance);
+    nb_free_all(g->mean, g->rstd, g->rows, g->squashed, g->weight, g->weight_lo, g->dgamma, g->dbeta, g->abs_dgamma,
+                g->abs_dbeta, g->abs_distance);
     *g = (struct nb_gradient){0};
 }
 

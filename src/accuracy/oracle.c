@@ -446,9 +446,6 @@ void nb_oracle_running(const struct nb_oracle *o, double *mean, double *var) {
 }
 
 void nb_oracle_release(struct nb_oracle *o) {
-    free(o->truth);
-    free(o->squashed);
-    free(o->gamma);
-    free(o->beta);
+    nb_free_all(o->truth, o->squashed, o->gamma, o->beta);
     *o = (struct nb_oracle){0};
 }

@@ -186,11 +186,7 @@ static void noise_init(struct noise *noise, const struct nb_oracle *o) {
     if (o->c->op == NB_OP_BATCHNORM) all_channels(noise);
 }
 
-static void noise_release(struct noise *noise) {
-    free(noise->v);
-    free(noise->d);
-    free(noise->changes);
-}
+static void noise_release(struct noise *noise) { nb_free_all(noise->v, noise->d, noise->changes); }
 
 void nb_input_noise(const struct nb_oracle *o, int64_t row, double *of_elements) {
     struct noise noise released_by(noise_release);

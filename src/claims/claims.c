@@ -16,10 +16,7 @@
 #include "src/measure/counters.h"
 
 static void release_reading(struct nb_reading *r) {
-    free(r->id);
-    free(r->text);
-    free(r->under);
-    free(r->seen);
+    nb_free_all(r->id, r->text, r->under, r->seen);
     nb_strings_release(&r->needs);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_release(&r->rules[i]);
     free(r->rules);
@@ -27,28 +24,15 @@ static void release_reading(struct nb_reading *r) {
 
 void nb_claim_release(struct nb_claim *c) {
     for (size_t i = 0; i < c->n_sources; i++) {
-        free(c->sources[i].cite);
-        free(c->sources[i].says);
-        free(c->sources[i].note);
+        nb_free_all(c->sources[i].cite, c->sources[i].says, c->sources[i].note);
     }
     for (size_t i = 0; i < c->n_experiments; i++) nb_experiment_release(&c->experiments[i]);
     for (size_t i = 0; i < c->n_readings; i++) release_reading(&c->readings[i]);
     for (size_t i = 0; i < c->n_sensitivities; i++) {
-        free(c->sensitivities[i].axis);
-        free(c->sensitivities[i].reading);
-        free(c->sensitivities[i].text);
+        nb_free_all(c->sensitivities[i].axis, c->sensitivities[i].reading, c->sensitivities[i].text);
     }
-    free(c->sources);
-    free(c->experiments);
-    free(c->readings);
-    free(c->sensitivities);
-    free(c->id);
-    free(c->path);
-    free(c->title);
-    free(c->statement);
-    free(c->scope);
-    free(c->correction);
-    free(c->remark);
+    nb_free_all(c->sources, c->experiments, c->readings, c->sensitivities, c->id, c->path, c->title, c->statement,
+                c->scope, c->correction, c->remark);
     nb_strings_release(&c->changed_after_data);
     *c = (struct nb_claim){0};
 }
@@ -709,9 +693,6 @@ void nb_claim_result_release(struct nb_claim_result *result) {
         free(result->reads[i].reason);
     }
     for (size_t i = 0; i < result->n_sensed; i++) free(result->sensed[i].value);
-    free(result->findings);
-    free(result->reads);
-    free(result->sensed);
-    free(result->reason);
+    nb_free_all(result->findings, result->reads, result->sensed, result->reason);
     *result = (struct nb_claim_result){0};
 }

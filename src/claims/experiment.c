@@ -45,9 +45,7 @@ int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct 
 
 void nb_experiment_release(struct nb_experiment *e) {
     if (e->kind && e->own) e->kind->release(e);
-    free(e->own);
-    free(e->name);
-    free(e->label);
+    nb_free_all(e->own, e->name, e->label);
     *e = (struct nb_experiment){0};
 }
 

@@ -112,14 +112,9 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
 static void step_release(struct nb_experiment *e) {
     struct step_experiment *s = e->own;
     for (size_t i = 0; i < s->n_published; i++) {
-        free(s->published[i].row);
-        free(s->published[i].gpu);
-        free(s->published[i].norm);
-        free(s->published[i].part);
+        nb_free_all(s->published[i].row, s->published[i].gpu, s->published[i].norm, s->published[i].part);
     }
-    free(s->published);
-    free(s->pairs);
-    free(s->model_name);
+    nb_free_all(s->published, s->pairs, s->model_name);
     nb_strings_release(&s->norms);
     nb_strings_release(&s->styles);
     nb_model_step_release(&s->model);

@@ -120,12 +120,7 @@ static void training_release(struct nb_experiment *e) {
     struct nb_training *t = e->own;
     for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
     release_arms(t);
-    free(t->pairs);
-    free(t->workload_name);
-    free(t->measure_name);
-    free(t->common);
-    free(t->needed);
-    free(t->on_cpu);
+    nb_free_all(t->pairs, t->workload_name, t->measure_name, t->common, t->needed, t->on_cpu);
     nb_strings_release(&t->words);
 }
 

@@ -90,12 +90,7 @@ void nb_findings_release(struct nb_findings *f) {
             free(one->tags[j].axis);
             free(one->tags[j].value);
         }
-        free(one->tags);
-        free(one->name);
-        free(one->unit);
-        free(one->units);
-        free(one->evidence);
-        free(one->reason);
+        nb_free_all(one->tags, one->name, one->unit, one->units, one->evidence, one->reason);
     }
     free(f->items);
     *f = (struct nb_findings){0};

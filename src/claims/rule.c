@@ -478,9 +478,7 @@ int nb_rule_read(struct nb_rule *rule, const struct nb_jsonc *file, const cJSON 
 }
 
 void nb_rule_release(struct nb_rule *rule) {
-    free(rule->figure);
-    free(rule->text);
-    free(rule->across);
+    nb_free_all(rule->figure, rule->text, rule->across);
     nb_selector_release(&rule->where);
     for (size_t i = 0; i < rule->n_steps; i++) nb_selector_release(&rule->steps[i]);
     free(rule->steps);

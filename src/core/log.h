@@ -41,6 +41,11 @@ void *nb_realloc(void *p, unsigned long long n, unsigned long long size);
 char *nb_strdup(const char *s);
 /* The place of one more item behind the n of an array that grows, whose number then counts it. */
 #define NB_PUSH(array, n) ((array) = nb_realloc((array), (unsigned long long)(n) + 1, sizeof *(array)), &(array)[(n)++])
+/* Frees each of the pointers, some of which may be null: what a struct owns. */
+#define nb_free_all(...) nb_free_pointers((void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}))
+static inline void nb_free_pointers(void *const *pointers, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof *pointers; i++) free(pointers[i]);
+}
 
 /* A variable that says what releases it is released where its scope ends, in the reverse order of declarations; what goes to somebody else
  * does not say so:

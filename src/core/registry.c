@@ -53,13 +53,7 @@ static struct nb_text_map by_id; /* their places there */
 /* ---- lists ---- */
 
 static void free_entry(struct owned_entry *s) {
-    free(s->variant);
-    free(s->name);
-    free(s->summary);
-    free(s->entry.id);
-    free(s->entry.kernel_id);
-    free(s->entry.code_file);
-    free(s);
+    nb_free_all(s->variant, s->name, s->summary, s->entry.id, s->entry.kernel_id, s->entry.code_file, s);
 }
 
 static void free_entries(struct entry_list *list) {
@@ -250,9 +244,7 @@ static int loaded_already(const struct library *lib) {
 static void free_library(struct library *lib) {
     if (lib->handle) dlclose(lib->handle);
     nb_programs()->free(lib->program);
-    free(lib->file);
-    free(lib->path);
-    free(lib->plugin);
+    nb_free_all(lib->file, lib->path, lib->plugin);
 }
 
 static void keep(const struct library *lib, struct entry_list *found) {

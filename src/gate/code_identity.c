@@ -178,12 +178,7 @@ struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
 void nb_code_close(struct nb_code *c) {
     if (!c) return;
     elf_end(c->elf);
-    free(c->bytes);
-    free(c->sections);
-    free(c->symbols);
-    free(c->places);
-    free(c->relocations);
-    free(c);
+    nb_free_all(c->bytes, c->sections, c->symbols, c->places, c->relocations, c);
 }
 
 const struct nb_code_place *nb_code_place(const struct nb_code *c, uint64_t address) {

@@ -572,10 +572,7 @@ static void check_all(struct trials *t) {
         try_all(t);
     else
         skip_all(t, "run() returned an error");
-    free(t->first);
-    free(t->y);
-    free(t->exact);
-    free(t->tolerance);
+    nb_free_all(t->first, t->y, t->exact, t->tolerance);
 }
 
 enum { ROWS = 5, LONG_ROWS = 2, LONG = 16384 };

@@ -174,12 +174,7 @@ static int find_kernels(struct nb_job *job) {
 }
 
 static void job_release(struct nb_job *job) {
-    free(job->plugins);
-    free(job->copies);
-    free(job->cpus);
-    free(job->cases);
-    free(job->asked);
-    free(job->entries);
+    nb_free_all(job->plugins, job->copies, job->cpus, job->cases, job->asked, job->entries);
     cJSON_Delete(job->json);
     *job = (struct nb_job){0};
 }
@@ -354,12 +349,8 @@ static void init_arms(struct nb_arm *arms, int n_arms, const struct nb_sets *all
 
 static void release_arms(struct nb_arm *arms, int n_arms) {
     for (int a = 0; a < n_arms; a++) {
-        free(arms[a].calls);
-        free(arms[a].sample_ns);
-        free(arms[a].preempted);
-        free(arms[a].position);
-        free(arms[a].probe);
-        free(arms[a].outputs);
+        nb_free_all(arms[a].calls, arms[a].sample_ns, arms[a].preempted, arms[a].position, arms[a].probe,
+                    arms[a].outputs);
     }
 }
 

@@ -101,9 +101,7 @@ static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct
     if (result == 0) result = read_shape(file, node, w.shape, &w.o);
     w.o.batch = w.batch;
     if (result == 0) nb_model_step_add(step, &w.o);
-    free(w.o.where);
-    free(w.op);
-    free(w.shape);
+    nb_free_all(w.o.where, w.op, w.shape);
     return result;
 }
 
@@ -323,11 +321,6 @@ int nb_model_step_read(struct nb_model_step *step, const char *name, int tokens)
 
 void nb_model_step_release(struct nb_model_step *step) {
     for (size_t i = 0; i < step->n_operations; i++) free(step->operations[i].where);
-    free(step->operations);
-    free(step->works);
-    free(step->name);
-    free(step->path);
-    free(step->title);
-    free(step->source);
+    nb_free_all(step->operations, step->works, step->name, step->path, step->title, step->source);
     *step = (struct nb_model_step){0};
 }

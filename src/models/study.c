@@ -50,10 +50,7 @@ void nb_torch_find(struct nb_torch *t, const char *device) {
 }
 
 void nb_torch_release(struct nb_torch *t) {
-    free(t->python);
-    free(t->version);
-    free(t->gpu);
-    free(t->lacks);
+    nb_free_all(t->python, t->version, t->gpu, t->lacks);
     *t = (struct nb_torch){0};
 }
 
@@ -550,9 +547,6 @@ int nb_torch_study_run(const struct nb_torch_study *study, struct nb_torch_resul
     nb_progress_end();
     for (int g = 0; g < p.budget.n; g++)
         if (p.budget.shares[g].n_left > 0 && !p.failed && !nb_interrupted()) say_out(&p, g);
-    free(p.jobs);
-    free(p.budget.shares);
-    free(p.kernels);
-    free(p.text);
+    nb_free_all(p.jobs, p.budget.shares, p.kernels, p.text);
     return p.failed ? -1 : nb_interrupted();
 }

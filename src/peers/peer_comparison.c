@@ -97,9 +97,7 @@ static void gather(struct comparisons *c, const struct nb_results *results, cons
 static void release_comparisons(struct comparisons *c) {
     for (size_t i = 0; i < c->n; i++) free(c->names[i]);
     nb_text_map_release(&c->index);
-    free(c->names);
-    free(c->of);
-    free(c->ours);
+    nb_free_all(c->names, c->of, c->ours);
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------------------------------- */

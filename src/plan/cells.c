@@ -132,9 +132,7 @@ static size_t add_label(struct nb_labels *labels, const char *name, const char *
 
 void nb_labels_release(struct nb_labels *labels) {
     for (size_t i = 0; i < labels->n; i++) {
-        free(labels->items[i].name);
-        free(labels->items[i].source);
-        free(labels->items[i].text);
+        nb_free_all(labels->items[i].name, labels->items[i].source, labels->items[i].text);
     }
     free(labels->items);
     *labels = (struct nb_labels){0};
@@ -728,9 +726,7 @@ int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, cons
 
 void nb_cells_release(struct nb_cells *cells) {
     for (size_t i = 0; i < cells->n; i++) {
-        free(cells->items[i].key);
-        free(cells->items[i].refused);
-        free(cells->items[i].labels.at);
+        nb_free_all(cells->items[i].key, cells->items[i].refused, cells->items[i].labels.at);
     }
     for (size_t i = 0; i < cells->n_places; i++) free(cells->places[i].key);
     free(cells->items);

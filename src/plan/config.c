@@ -448,21 +448,12 @@ void nb_block_release(struct nb_block *block) {
     for (size_t i = 0; i < NB_MAX_AXES; i++) nb_values_release(&block->values[i]);
     for (size_t i = 0; i < block->n_includes; i++) nb_block_release(&block->includes[i]);
     for (size_t i = 0; i < block->n_excludes; i++) nb_block_release(&block->excludes[i]);
-    free(block->includes);
-    free(block->excludes);
-    free(block->path);
-    free(block->label);
-    free(block->source);
-    free(block->text);
+    nb_free_all(block->includes, block->excludes, block->path, block->label, block->source, block->text);
 }
 
 void nb_config_release(struct nb_config *config) {
     for (size_t i = 0; i < config->n_blocks; i++) nb_block_release(&config->blocks[i]);
-    free(config->blocks);
-    free(config->name);
-    free(config->path);
-    free(config->description);
-    free(config->reference);
+    nb_free_all(config->blocks, config->name, config->path, config->description, config->reference);
     nb_gate_settings_release(&config->gate);
     nb_compare_settings_release(&config->compare);
     *config = (struct nb_config){0};

@@ -334,16 +334,8 @@ void nb_inputs_drop_saved(struct nb_inputs *in) {
 
 void nb_inputs_release(struct nb_inputs *in) {
     nb_inputs_drop_saved(in);
-    free(in->x);
-    free(in->residual);
-    free(in->dy);
-    free(in->dresidual_out);
-    free(in->gamma_f32);
-    free(in->beta_f32);
-    free(in->gamma_x);
-    free(in->beta_x);
-    free(in->running_mean);
-    free(in->running_var);
+    nb_free_all(in->x, in->residual, in->dy, in->dresidual_out, in->gamma_f32, in->beta_f32, in->gamma_x, in->beta_x,
+                in->running_mean, in->running_var);
     *in = (struct nb_inputs){0};
 }
 

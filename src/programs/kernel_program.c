@@ -433,10 +433,7 @@ static void free_program(struct nb_kernel_program *p) {
             break;
         }
     for (uint32_t i = 0; i < p->n_kernels && p->kernels; i++) free(p->kernels[i].summary);
-    free(p->kernels);
-    free(p->file);
-    free(p->language);
-    free(p);
+    nb_free_all(p->kernels, p->file, p->language, p);
 }
 
 /* ---- its start ---- */

@@ -322,9 +322,7 @@ void nb_comparison_release(struct nb_comparison *c) {
         free(c->differences[i].path);
         for (int side = 0; side < NB_N_SIDES; side++) free(c->differences[i].values[side]);
     }
-    free(c->differences);
-    free(c->cases);
-    free(c->order);
+    nb_free_all(c->differences, c->cases, c->order);
     *c = (struct nb_comparison){0};
 }
 

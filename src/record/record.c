@@ -159,15 +159,8 @@ int nb_record_from_json(struct nb_record *r, const cJSON *json) {
 }
 
 void nb_record_release(struct nb_record *r) {
-    free(r->key);
-    free(r->reason);
-    free(r->library);
-    free(r->implementation);
-    free(r->replay);
-    free(r->timing.reference);
-    free(r->timing_reason);
-    free(r->metamorphic);
-    free(r->counters);
+    nb_free_all(r->key, r->reason, r->library, r->implementation, r->replay, r->timing.reference, r->timing_reason,
+                r->metamorphic, r->counters);
     for (int i = 0; i < r->n_labels; i++) free(r->labels[i]);
     free(r->labels);
     *r = (struct nb_record){0};

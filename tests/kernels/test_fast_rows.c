@@ -72,14 +72,7 @@ static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t c
                                     .round_sum = (uint32_t)(cols % 2)};
     return b;
 }
-static void bench_release(struct bench *b) {
-    free(b->x);
-    free(b->residual);
-    free(b->y);
-    free(b->sum);
-    free(b->wants);
-    free(b->gamma);
-}
+static void bench_release(struct bench *b) { nb_free_all(b->x, b->residual, b->y, b->sum, b->wants, b->gamma); }
 
 /* All rows into b->y and b->sum, in ranges of so many. */
 static void call_rows(struct bench *b, const struct nb_tuning *tuning, int64_t range) {

@@ -347,9 +347,7 @@ Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
         r->accuracy.reproducer.got = NAN;
         r->status = i == 2 ? NB_CRASHED : NB_OK;
     }
-    free(results.records[0].key);
-    free(results.records[0].replay);
-    free(results.records[0].timing.reference);
+    nb_free_all(results.records[0].key, results.records[0].replay, results.records[0].timing.reference);
     results.records[0].key = results.records[0].replay = results.records[0].timing.reference = NULL;
     render_everything();
     if (have_gnuplot()) cr_assert(!has_file(folder, "plots/gnuplot.log"), "gnuplot complained");

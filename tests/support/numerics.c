@@ -70,14 +70,8 @@ void problem_init_batchnorm(struct problem *p, uint32_t layout, enum nb_dtype dt
 }
 
 void problem_free(struct problem *p) {
-    free(p->in.x);
-    free(p->in.residual);
-    free(p->in.gamma_f32);
-    free(p->in.beta_f32);
-    free(p->in.gamma_x);
-    free(p->in.beta_x);
-    free(p->in.running_mean);
-    free(p->in.running_var);
+    nb_free_all(p->in.x, p->in.residual, p->in.gamma_f32, p->in.beta_f32, p->in.gamma_x, p->in.beta_x,
+                p->in.running_mean, p->in.running_var);
 }
 
 void problem_set(struct problem *p, int64_t i, double v) { nb_set(p->in.x, i, p->in.dtype, v); }
@@ -193,9 +187,6 @@ void backward_gradient(struct nb_gradient *g, const struct backward *b) {
 }
 
 void backward_free(struct backward *b) {
-    free(b->p.in.dy);
-    free(b->p.in.dresidual_out);
-    free(b->mean);
-    free(b->rstd);
+    nb_free_all(b->p.in.dy, b->p.in.dresidual_out, b->mean, b->rstd);
     problem_free(&b->p);
 }

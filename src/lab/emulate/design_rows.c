@@ -83,9 +83,7 @@ int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, con
 }
 
 void nb_design_rows_release(struct nb_design_rows *r) {
-    free(r->x);
-    free(r->gamma);
-    free(r->beta);
+    nb_free_all(r->x, r->gamma, r->beta);
     *r = (struct nb_design_rows){0};
 }
 

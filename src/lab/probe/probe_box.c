@@ -41,9 +41,7 @@ int nb_box_init(struct nb_box *b, struct nb_probe *p, int64_t rows, int64_t cols
 void nb_box_release(struct nb_box *b) {
     if (b->p) b->p->calls += b->t.calls;
     nb_trial_release(&b->t);
-    free(b->x);
-    free(b->gamma);
-    free(b->beta);
+    nb_free_all(b->x, b->gamma, b->beta);
     *b = (struct nb_box){0};
 }
 

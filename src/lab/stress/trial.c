@@ -137,10 +137,7 @@ void nb_draws_init(struct nb_draws *d, const struct nb_trial *t, uint64_t seed) 
 }
 
 void nb_draws_release(struct nb_draws *d) {
-    free(d->z);
-    free(d->z_other);
-    free(d->gamma);
-    free(d->beta);
+    nb_free_all(d->z, d->z_other, d->gamma, d->beta);
     *d = (struct nb_draws){0};
 }
 

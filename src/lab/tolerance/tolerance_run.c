@@ -195,9 +195,7 @@ static int test_init(struct nb_tolerance_test *t, const struct nb_tolerance_requ
 /* Test number `index`, with the bound for a chain of so many roundings. -1 after nb_error. */
 static void test_release(struct nb_tolerance_test *t) {
     nb_design_rows_release(&t->rows);
-    free(t->exact);
-    free(t->usable);
-    free(t->truth);
+    nb_free_all(t->exact, t->usable, t->truth);
     *t = (struct nb_tolerance_test){0};
 }
 
@@ -693,8 +691,6 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
         result = all_steps(r);
     }
     nb_progress_end();
-    free(r->worst);
-    free(r->mean_errors);
-    free(r->got);
+    nb_free_all(r->worst, r->mean_errors, r->got);
     return result;
 }
