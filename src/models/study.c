@@ -229,7 +229,7 @@ struct share {      /* of one group */
     double spent_s; /* in them */
     int n_done, n_left;
     int n_seats; /* jobs that run side by side */
-    bool out;
+    bool out, warned;
 };
 struct budget {
     struct share *shares;
@@ -473,16 +473,20 @@ static int next_job(void *arg, int seat) {
 static void settle_job(void *arg, int piece, int seat) {
     struct party *p = arg;
     const struct job *j = &p->jobs[piece];
+    const struct nb_torch_group *g = group_at(p, j->group);
     struct share *s = &p->budget.shares[j->group];
     double seconds = 0;
     p->failed |= p->seats[seat].failed;
     for (cJSON *answer; (answer = cJSON_DetachItemFromArray(p->seats[seat].answers, 0));) {
+        const char *reason = nb_json_get_text(answer, "reason");
+        if (reason && !s->warned) nb_warn("%s, %s: %s", g->workload->name, nb_torch_measure_names[g->measure], reason);
+        s->warned |= reason != NULL;
         seconds += nb_json_get_number(answer, "elapsed_s");
         if (nb_journal_write_answer(p->study->journal, answer) != 0) p->failed = true;
         nb_torch_results_add(p->results, answer);
     }
     cJSON_Delete(p->seats[seat].answers);
-    share_settle(s, seconds, nb_torch_is_timed(group_at(p, j->group)->measure) ? 1 : j->n_arms);
+    share_settle(s, seconds, nb_torch_is_timed(g->measure) ? 1 : j->n_arms);
     p->done_s += seconds / s->n_seats;
 }
 

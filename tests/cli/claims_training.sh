@@ -96,6 +96,7 @@ for how in crashes exits hangs memory; do
     esac
     reads "r['course']['verdict'] == 'REPRODUCED' and r['memory']['verdict'] == r['steps']['verdict'] == 'NOT MEASURED'"
     reads "__import__('re').search(r'''$said''', r['steps']['reason'])"
+    tr -s '\n ' ' ' <"$WORK/err" | grep -q "warning: .*$said" || bad "$how: not said at once: $(cat "$WORK/err")"
 done
 TORCH_STUB="prints forks lingers" claims lingers --launches 6
 reads "all(x['verdict'] == 'REPRODUCED' for x in r.values())"

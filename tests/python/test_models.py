@@ -2,6 +2,7 @@
 """The models in PyTorch: the worker's protocol and the printed classes on stand-ins for PyTorch, which a CI has not; the rest where the
 interpreter has it."""
 
+import io
 import json
 import math
 import os
@@ -62,6 +63,17 @@ class Protocol(unittest.TestCase):
 
     def test_too_old(self):
         self.assertRegex(self.said('__version__ = "2.3.1+cpu"', {}, "--about")["missing"], r"PyTorch 2\.3\.1\+cpu of .* is older than 2\.4")
+
+    def test_any_failure_of_its_import_is_said(self):
+        self.assertRegex(self.said('raise OSError("libcudart.so.12")', {}, "--about")["missing"], "no PyTorch .libcudart.so.12.: pip install")
+        self.assertRegex(self.said('__version__ = "2.9.0"', {}, "--about")["missing"], "PyTorch failed: AttributeError: .*cuda")
+
+    def test_alive_is_said_of_work_alone(self):
+        speaker = own.Speaker(io.StringIO())
+        speaker.done = unittest.mock.Mock(wait=unittest.mock.Mock(side_effect=[False, False, False, True]))
+        with unittest.mock.patch("time.process_time", side_effect=[1.0, 1.0, 5.0]):
+            speaker._live()
+        self.assertEqual(speaker.file.getvalue().count("alive"), 2)
 
     def test_what_it_prints_goes_to_standard_error(self):
         module = 'import os\nprint("hello")\nos.write(1, b"hello")\n__version__ = "1.0"'

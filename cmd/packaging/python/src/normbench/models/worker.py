@@ -10,7 +10,7 @@ error. The exit code is 0 whenever an answer was given.
 
 workloads.py has the keys of an arm; the parameters of a round are drawn by round + 1, `seed` is of the order of the arms. Answers:
 
-    {"type":"alive"}      every 2 s
+    {"type":"alive"}      every 2 s in which processor time was taken
     {"type":"answer","status":"ok","torch":"2.15.0","device":"cpu","threads":1,"matmul":"highest","arms":[{"arm":..},..]}
     {"type":"answer","status":"skipped","reason":"what, and the mend"}
 
@@ -24,9 +24,10 @@ import os
 import platform
 import sys
 import threading
+import time
 
 LEAST = (2, 4)  # nn.RMSNorm, and autocast to f16 on a CPU
-ALIVE_S = 2
+ALIVE_S, LEAST_TAKEN_S = 2, 0.02
 USUAL = {"round": 0, "seed": "1", "steps": 0, "threads": 1, "device": "cpu", "launch_s": 1, "text": None, "kernels": ""}
 
 
@@ -39,7 +40,7 @@ def _torch():
     mend = "pip install torch, or set NORMBENCH_PYTHON to an interpreter that has it"
     try:
         import torch
-    except ImportError as error:
+    except Exception as error:  # as a library of CUDA's that is not there
         raise Skipped(f"{sys.executable} has no PyTorch ({error}): {mend}") from None
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < LEAST:
@@ -50,11 +51,10 @@ def _torch():
 def about():
     try:
         torch = _torch()
-    except Skipped as error:
-        return {"missing": str(error)}
-    cuda = torch.cuda.is_available()
-    gpu = torch.cuda.get_device_name(0) if cuda else None
-    return {"torch": torch.__version__, "cuda": cuda, "gpu": gpu, "python": platform.python_version()}
+        gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
+    except Exception as error:  # of a GPU, too, that others hold
+        return {"missing": why(error)}
+    return {"torch": torch.__version__, "cuda": gpu is not None, "gpu": gpu, "python": platform.python_version()}
 
 
 def _cleaned(value):
@@ -78,8 +78,12 @@ class Speaker:
             self.file.flush()
 
     def _live(self):
+        """Not while the process waits for what never comes: one that takes no processor time is ended as one that hangs."""
+        taken = 0.0
         while not self.done.wait(ALIVE_S):
-            self.say({"type": "alive"})
+            before, taken = taken, time.process_time()
+            if taken - before > LEAST_TAKEN_S:
+                self.say({"type": "alive"})
 
     def __enter__(self):
         self.thread = threading.Thread(target=self._live, daemon=True)
