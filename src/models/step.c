@@ -41,7 +41,7 @@ struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const c
 
 /* Cases of steps have it, so that no other case of the plan, on other rows or with another formula, is taken for one of them. */
 static const char LABEL[] = "norms of a step";
-static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 64 << 20, QUICK_BYTES = 2 << 20;
+static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 32 << 20, QUICK_BYTES = 2 << 20;
 
 /* Of a tensor of x, beside which lies at least one of y. */
 static int64_t timed_rows_of(int64_t rows, int64_t cols, bool quick) {
