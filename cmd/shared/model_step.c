@@ -113,8 +113,7 @@ static int time_rates(const struct nb_measuring *q, const char *dir, struct meas
 
 static int measure(const struct nb_measuring *q, const char *dir, struct measured *m) {
     choose_pairs(m);
-    if (time_norms(q, dir, m) != 0) return -1;
-    return m->ended == 0 ? time_rates(q, dir, m) : 0;
+    return time_norms(q, dir, m) == 0 ? time_rates(q, dir, m) : -1;
 }
 
 /* ---- the answer ---- */

@@ -225,6 +225,7 @@ static void add_page(const struct nb_page *page, const cJSON *document) {
     add_answer(&text, document);
     say(page, &text);
     add_table(page, document);
+    if (nb_json_get_number(rates, "launches") == 0) return;
     add_products(&text, rates);
     add_norms(&text, document);
     say(page, &text);

@@ -49,19 +49,19 @@ static int size_of(const struct nb_jsonc *file, const char *key, int usual, int 
 
 static int family_of(const struct nb_jsonc *file, const struct family **out) {
     const cJSON *node = nb_json_get(file->root, "model_type");
-    const char *names[N_FAMILIES];
     struct nb_strbuf known released_by(nb_strbuf_release) = {0};
+    if (!cJSON_IsString(node)) return nb_jsonc_wrong_type(file, node, "model_type", "a text");
     for (int i = 0; i < N_FAMILIES; i++) {
-        names[i] = families[i].name;
-        nb_strbuf_addf(&known, "%s%s", i == 0 ? "" : i == N_FAMILIES - 1 ? " and " : ", ", names[i]);
-        if (cJSON_IsString(node) && strcmp(node->valuestring, names[i]) == 0) *out = &families[i];
+        const char *name = families[i].name;
+        nb_strbuf_addf(&known, "%s%s", i == 0 ? "" : i == N_FAMILIES - 1 ? " and " : ", ", name);
+        if (strcmp(node->valuestring, name) == 0) *out = &families[i];
     }
     if (!*out)
         nb_jsonc_error(
             file, node,
             "\"model_type\": the family '%.40s' is not known; %s are. A list of its operations can be written for "
             "any other (cmd/guide/claims.md)",
-            cJSON_IsString(node) ? node->valuestring : "", known.text);
+            node->valuestring, known.text);
     return *out ? 0 : -1;
 }
 
@@ -70,6 +70,8 @@ static int read_gpt2(struct config *c, const struct nb_jsonc *file) {
         size_of(file, "n_head", 0, &c->heads) != 0 || size_of(file, "n_inner", 4 * c->hidden, &c->inner) != 0 ||
         size_of(file, "n_positions", 1024, &c->positions) != 0)
         return -1;
+    if (c->hidden % c->heads != 0)
+        return nb_error("%s: \"n_head\": %d does not divide the %d of \"n_embd\"", file->path, c->heads, c->hidden);
     c->groups = c->heads;
     c->head = c->hidden / c->heads;
     return 0;
@@ -80,19 +82,15 @@ static int read_usual(struct config *c, const struct nb_jsonc *file) {
         size_of(file, "intermediate_size", 0, &c->inner) != 0 ||
         size_of(file, "num_attention_heads", 0, &c->heads) != 0)
         return -1;
-    const int head = c->hidden >= c->heads ? c->hidden / c->heads : 1;
+    const int head = c->hidden % c->heads == 0 ? c->hidden / c->heads : 0;
     if (size_of(file, "num_key_value_heads", c->heads, &c->groups) != 0 ||
         size_of(file, "head_dim", head, &c->head) != 0 ||
         size_of(file, "max_position_embeddings", 2048, &c->positions) != 0 ||
         size_of(file, "type_vocab_size", 2, &c->types) != 0)
         return -1;
-    return 0;
-}
-
-static int check_heads(const struct config *c, const struct nb_jsonc *file) {
-    if (c->head < 1 || c->groups > c->heads || c->heads % c->groups != 0)
-        return nb_error("%s: %d query heads cannot share %d key and value heads of width %d", file->path, c->heads,
-                        c->groups, c->head);
+    if (c->heads % c->groups != 0)
+        return nb_error("%s: \"num_key_value_heads\": %d does not divide the %d of \"num_attention_heads\"", file->path,
+                        c->groups, c->heads);
     return 0;
 }
 
@@ -101,7 +99,9 @@ static int read_config(struct config *c, const struct nb_jsonc *file) {
     if ((c->family->build == GPT2 ? read_gpt2(c, file) : read_usual(c, file)) != 0) return -1;
     const cJSON *tied = nb_json_get(file->root, "tie_word_embeddings");
     c->tied = cJSON_IsBool(tied) ? cJSON_IsTrue(tied) : c->family->tied;
-    return size_of(file, "vocab_size", 0, &c->vocabulary) == 0 ? check_heads(c, file) : -1;
+    if (tied && !cJSON_IsBool(tied) && !cJSON_IsNull(tied))
+        return nb_jsonc_wrong_type(file, tied, "tie_word_embeddings", "true or false");
+    return size_of(file, "vocab_size", 0, &c->vocabulary);
 }
 
 static void lay_out(struct config *c, int tokens) {
@@ -257,7 +257,11 @@ static void build(struct nb_model_step *step, const struct config *c) {
 
 int nb_huggingface_read(struct nb_model_step *step, const struct nb_jsonc *file, int tokens) {
     struct config c = {0};
+    for (const cJSON *node = file->root->child; node; node = node->next)
+        if (nb_json_get(file->root, node->string) != node) return nb_jsonc_twice(file, node);
     if (read_config(&c, file) != 0) return -1;
+    if (tokens == 1 && c.family->build == BERT)
+        return nb_error("%s: --tokens 1: bert generates no tokens; a training step has 2 or more", file->path);
     lay_out(&c, tokens);
     step->tokens = c.tokens;
     step->context = c.context;

@@ -253,7 +253,7 @@ static int read_list(struct nb_model_step *step, const struct nb_jsonc *file, in
     if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a model", step) != 0) return -1;
     if (step->training && (step->parameters <= 0 || step->tensors <= 0))
         return nb_error("%s: training needs \"parameters\" and \"tensors\", for the update", file->path);
-    if (tokens > 0 && tokens != (int)step->tokens)
+    if (tokens > 0 && tokens != step->tokens)
         return nb_error("%s: --tokens %d: this list is for %.0f tokens, as its shapes say; leave --tokens out",
                         file->path, tokens, step->tokens);
     return 0;
@@ -261,9 +261,14 @@ static int read_list(struct nb_model_step *step, const struct nb_jsonc *file, in
 
 /* ---- files ---- */
 
+/* Of a config.json the folder's. */
 static char *name_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *name = nb_strdup(slash ? slash + 1 : path);
+    char *text freed = nb_strdup(path), *slash = strrchr(text, '/');
+    if (slash && slash != text && strcmp(slash, "/config.json") == 0) {
+        *slash = '\0';
+        slash = strrchr(text, '/');
+    }
+    char *name = nb_strdup(slash ? slash + 1 : text);
     char *end = strrchr(name, '.');
     if (end && strcmp(end, ".json") == 0) *end = '\0';
     return name;
@@ -306,6 +311,7 @@ static int unknown_model(const char *name) {
 /* The path of what the user named; owned, null after nb_error. */
 static char *find(const char *name) {
     const size_t n = strlen(name);
+    if (strchr(name, '/') && nb_dir_holds(name, "config.json")) return nb_path_join(name, "config.json");
     if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) return nb_strdup(name);
     char *file freed = nb_textf("models/%s.json", name), *path = nb_jsonc_find(file);
     if (!path) unknown_model(name);

@@ -230,8 +230,8 @@ int nb_rates_measure(struct nb_rates *rates, const char *dir, struct nb_journal 
     nb_watch_interrupts();
     for (int l = 0; l < launches && result == 0; l++) {
         nb_progress(l, launches, nb_now_s() - start, "timing products");
-        if (!a.items[l]) result = ask(rates, journal, l, &a.items[l]);
-        if (result == 0) result = nb_interrupted();
+        result = nb_interrupted();
+        if (result == 0 && !a.items[l]) result = ask(rates, journal, l, &a.items[l]);
     }
     nb_progress_end();
     evaluate(rates, &a);

@@ -34,12 +34,12 @@ sed -i 's/512x64x128/512x64x64/' "$WORK/models/small.json"
 [ "$(grep -c '"type":"answer"' "$WORK/small/rates/journal.jsonl")" = 12 ] || bad "--resume took the times of other products"
 cp "$WORK/kept" "$WORK/models/small.json"
 
-"$NORMBENCH" claims --model "$WORK/models/config.json" --tokens 32 --plugin "$BUILD_DIR/tests/plugins/example.so" --format json --out "$WORK/config" >"$WORK/json" 2>"$WORK/err" ||
+"$NORMBENCH" claims --model "$WORK/models" --tokens 32 --plugin "$BUILD_DIR/tests/plugins/example.so" --format json --out "$WORK/config" >"$WORK/json" 2>"$WORK/err" ||
     bad "config.json: exit $?: $(cat "$WORK/err")"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "config.json: not as promised: $(cat "$WORK/json")"
 import json, sys
 d = json.load(open(sys.argv[1]))
-assert d["model"]["work"] == "training" and d["model"]["tokens"] == 32 and d["complete"]
+assert d["model"]["name"] == "models" and d["model"]["work"] == "training" and d["model"]["tokens"] == 32 and d["complete"]
 assert [p["style"] for p in d["pairs"]] == ["fused", "composed", "plugin"], d["pairs"]
 for p in d["pairs"]:
     assert p["reason"] is None and p["cut"]["high"] <= p["share"]["high"] and p["cut"]["value"] <= p["share"]["value"], p

@@ -169,7 +169,19 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
         {0,
          "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":3,\"intermediate_size\":96,"
          "\"num_attention_heads\":4,\"num_key_value_heads\":3,\"vocab_size\":9}",
-         "4 query heads cannot share 3 key and value heads"}};
+         "\"num_key_value_heads\": 3 does not divide the 4 of \"num_attention_heads\""},
+        {0,
+         "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":3,\"intermediate_size\":96,"
+         "\"num_attention_heads\":5}",
+         "no \"head_dim\""},
+        {0, "{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":3,\"n_head\":128}",
+         "\"n_head\": 128 does not divide the 64 of \"n_embd\""},
+        {0, "{\"model_type\":7}", "m.json:1: \"model_type\" is a number; it must be a text"},
+        {0, "{\"model_type\":\"llama\"," LLAMA ",\n\"hidden_size\":128}",
+         "m.json:2: key \"hidden_size\" is given twice"},
+        {0, "{\"model_type\":\"llama\"," LLAMA ",\"tie_word_embeddings\":\"no\"}",
+         "\"tie_word_embeddings\" is a text; it must be true or false"},
+        {1, "{\"model_type\":\"bert\"," LLAMA "}", "--tokens 1: bert generates no tokens"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct nb_model_step step released_by(nb_model_step_release);
         expect_refused(parse(&step, all[i].text, all[i].tokens), all[i].text, all[i].words);
