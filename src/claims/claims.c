@@ -76,10 +76,9 @@ static void *room_for(const struct nb_jsonc *file, const cJSON *node, size_t siz
 }
 
 static int read_sources(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {
-        {"cite", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, cite), .required = true},
-        {"says", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, says)},
-        {"note", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, note)}};
+    static const struct nb_field fields[] = {{NB_FIELD(TEXT, struct nb_claim_source, cite), .required = true},
+                                             {NB_FIELD(TEXT, struct nb_claim_source, says)},
+                                             {NB_FIELD(TEXT, struct nb_claim_source, note)}};
     struct nb_claim *c = into;
     if (!(c->sources = room_for(file, node, sizeof *c->sources))) return -1;
     for (const cJSON *item = node->child; item; item = item->next)
@@ -132,15 +131,14 @@ static int resolve_experiment(const struct nb_claim *c, const char *name, size_t
 }
 
 static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct nb_claim *c, struct nb_reading *r) {
-    static const struct nb_field fields[] = {
-        {"id", NB_FIELD_TEXT, .offset = OF_READING(id), .required = true},
-        {"text", NB_FIELD_TEXT, .offset = OF_READING(text), .required = true},
-        {"under", NB_FIELD_TEXT, .offset = OF_READING(under)},
-        {"seen", NB_FIELD_TEXT, .offset = OF_READING(seen)},
-        {"experiment", NB_FIELD_TEXT, .offset = offsetof(struct written_reading, experiment), .required = true},
-        {"expect", NB_FIELD_READ, .required = true, .read = read_expect},
-        {"needs", NB_FIELD_READ, .read = read_needs},
-        {"alternative", NB_FIELD_BOOL, .offset = OF_READING(alternative)}};
+    static const struct nb_field fields[] = {{"id", NB_FIELD_TEXT, .offset = OF_READING(id), .required = true},
+                                             {"text", NB_FIELD_TEXT, .offset = OF_READING(text), .required = true},
+                                             {"under", NB_FIELD_TEXT, .offset = OF_READING(under)},
+                                             {"seen", NB_FIELD_TEXT, .offset = OF_READING(seen)},
+                                             {NB_FIELD(TEXT, struct written_reading, experiment), .required = true},
+                                             {"expect", NB_FIELD_READ, .required = true, .read = read_expect},
+                                             {"needs", NB_FIELD_READ, .read = read_needs},
+                                             {"alternative", NB_FIELD_BOOL, .offset = OF_READING(alternative)}};
     struct written_reading w = {0};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a reading", &w);
     *r = w.reading;
@@ -166,10 +164,9 @@ static int read_readings(const struct nb_jsonc *file, const cJSON *node, void *i
 /* ---- sensitivity ---- */
 
 static int read_sensitivity(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {
-        {"axis", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, axis), .required = true},
-        {"reading", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, reading)},
-        {"text", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, text)}};
+    static const struct nb_field fields[] = {{NB_FIELD(TEXT, struct nb_sensitivity, axis), .required = true},
+                                             {NB_FIELD(TEXT, struct nb_sensitivity, reading)},
+                                             {NB_FIELD(TEXT, struct nb_sensitivity, text)}};
     struct nb_claim *c = into;
     if (!(c->sensitivities = room_for(file, node, sizeof *c->sensitivities))) return -1;
     for (const cJSON *item = node->child; item; item = item->next) {
@@ -200,18 +197,17 @@ static int check(const struct nb_claim *c, const struct nb_jsonc *file) {
 }
 
 static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
-    static const struct nb_field fields[] = {
-        {"title", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, title), .required = true},
-        {"statement", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, statement), .required = true},
-        {"sources", NB_FIELD_READ, .required = true, .read = read_sources},
-        {"scope", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, scope), .required = true},
-        {"experiments", NB_FIELD_READ, .read = read_experiments},
-        {"readings", NB_FIELD_READ, .read = read_readings},
-        {"sensitivity", NB_FIELD_READ, .read = read_sensitivity},
-        {"correction", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, correction)},
-        {"false_in_part", NB_FIELD_BOOL, .offset = offsetof(struct nb_claim, false_in_part)},
-        {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)},
-        {"changed_after_data", NB_FIELD_TEXTS, .offset = offsetof(struct nb_claim, changed_after_data)}};
+    static const struct nb_field fields[] = {{NB_FIELD(TEXT, struct nb_claim, title), .required = true},
+                                             {NB_FIELD(TEXT, struct nb_claim, statement), .required = true},
+                                             {"sources", NB_FIELD_READ, .required = true, .read = read_sources},
+                                             {NB_FIELD(TEXT, struct nb_claim, scope), .required = true},
+                                             {"experiments", NB_FIELD_READ, .read = read_experiments},
+                                             {"readings", NB_FIELD_READ, .read = read_readings},
+                                             {"sensitivity", NB_FIELD_READ, .read = read_sensitivity},
+                                             {NB_FIELD(TEXT, struct nb_claim, correction)},
+                                             {NB_FIELD(BOOL, struct nb_claim, false_in_part)},
+                                             {NB_FIELD(TEXT, struct nb_claim, remark)},
+                                             {NB_FIELD(TEXTS, struct nb_claim, changed_after_data)}};
     *c = (struct nb_claim){.path = nb_strdup(file->path), .id = nb_base_name(file->path, ".json")};
     int result = nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a claim", c);
     if (result == 0) result = check(c, file);

@@ -69,9 +69,8 @@ struct from {
 
 int nb_blocks_read_from(const struct nb_jsonc *file, const cJSON *node, void *blocks) {
     struct nb_blocks *m = blocks;
-    static const struct nb_field fields[] = {
-        {"config", NB_FIELD_TEXT, .offset = offsetof(struct from, config), .required = true},
-        {"label", NB_FIELD_TEXT, .offset = offsetof(struct from, label), .required = true}};
+    static const struct nb_field fields[] = {{NB_FIELD(TEXT, struct from, config), .required = true},
+                                             {NB_FIELD(TEXT, struct from, label), .required = true}};
     struct from from = {0};
     int result = nb_fields_read(file, node, fields, 2, "\"from\"", &from);
     if (result == 0) result = nb_config_read(&m->blocks, from.config);

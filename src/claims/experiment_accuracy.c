@@ -43,9 +43,9 @@ enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_ELSEWHERE, .required = true},
-        {"blocks", NB_FIELD_MEMBER, .offset = offsetof(struct nb_blocks, blocks), .read = nb_config_read_blocks},
+        {NB_FIELD(MEMBER, struct nb_blocks, blocks), .read = nb_config_read_blocks},
         {"from", NB_FIELD_READ, .read = nb_blocks_read_from},
-        {"quick", NB_FIELD_MEMBER, .offset = offsetof(struct nb_blocks, quick), .read = nb_config_read_blocks}};
+        {NB_FIELD(MEMBER, struct nb_blocks, quick), .read = nb_config_read_blocks}};
     const cJSON *blocks = nb_json_get(node, "blocks");
     const cJSON *from = nb_json_get(node, "from");
     e->own = nb_alloc(1, sizeof(struct nb_blocks));

@@ -43,13 +43,13 @@ struct step_experiment {
 
 static int read_row(const struct nb_jsonc *file, const cJSON *node, struct published *out) {
     static const struct nb_field fields[] = {
-        {"row", NB_FIELD_TEXT, .offset = offsetof(struct published, row), .required = true},
-        {"gpu", NB_FIELD_TEXT, .offset = offsetof(struct published, gpu), .required = true},
-        {"norm", NB_FIELD_TEXT, .offset = offsetof(struct published, norm)},
-        {"part", NB_FIELD_TEXT, .offset = offsetof(struct published, part)},
-        {"cut", NB_FIELD_NUMBER, .offset = offsetof(struct published, cut), .required = true, .high = 1},
-        {"low", NB_FIELD_NUMBER, .offset = offsetof(struct published, low), .required = true, .low = -1, .high = 1},
-        {"high", NB_FIELD_NUMBER, .offset = offsetof(struct published, high), .required = true, .high = 1}};
+        {NB_FIELD(TEXT, struct published, row), .required = true},
+        {NB_FIELD(TEXT, struct published, gpu), .required = true},
+        {NB_FIELD(TEXT, struct published, norm)},
+        {NB_FIELD(TEXT, struct published, part)},
+        {NB_FIELD(NUMBER, struct published, cut), .required = true, .high = 1},
+        {NB_FIELD(NUMBER, struct published, low), .required = true, .low = -1, .high = 1},
+        {NB_FIELD(NUMBER, struct published, high), .required = true, .high = 1}};
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a published cut", out) != 0) return -1;
     if (out->part && nb_name_find(nb_model_part_names, out->part) < 0)
         return nb_jsonc_error(file, node, "\"part\" is '%s', and not forward, backward, update, passes or step",
@@ -87,9 +87,9 @@ static int step_read(struct nb_experiment *e, const struct nb_jsonc *file, const
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_ELSEWHERE, .required = true},
         {"model", NB_FIELD_TEXT, .offset = offsetof(struct step_experiment, model_name), .required = true},
-        {"norms", NB_FIELD_TEXTS, .offset = offsetof(struct step_experiment, norms), .required = true},
-        {"styles", NB_FIELD_TEXTS, .offset = offsetof(struct step_experiment, styles), .required = true},
-        {"tokens", NB_FIELD_NUMBER, .offset = offsetof(struct step_experiment, tokens), .low = 1, .high = 1e7},
+        {NB_FIELD(TEXTS, struct step_experiment, norms), .required = true},
+        {NB_FIELD(TEXTS, struct step_experiment, styles), .required = true},
+        {NB_FIELD(NUMBER, struct step_experiment, tokens), .low = 1, .high = 1e7},
         {"quick", NB_FIELD_BOOL, .offset = offsetof(struct step_experiment, with_quick)},
         {"published", NB_FIELD_READ, .read = read_published}};
     static const char *const norms[] = {"rmsnorm", "prmsnorm", NULL};

@@ -37,23 +37,22 @@ struct timing {
 
 static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, of), .required = true, .read = nb_selector_read},
-        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, against), .required = true,
-         .read = nb_selector_read}};
+        {NB_FIELD(MEMBER, struct nb_sides, of), .required = true, .read = nb_selector_read},
+        {NB_FIELD(MEMBER, struct nb_sides, against), .required = true, .read = nb_selector_read}};
     struct compare *c = into;
     c->has_and = true;
     return nb_fields_read(file, node, fields, 2, "\"and\"", &c->and);
 }
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {
-        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.of), .required = true,
-         .read = nb_selector_read},
-        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.against), .required = true,
-         .read = nb_selector_read},
-        {"and", NB_FIELD_READ, .read = read_and},
-        {"share", NB_FIELD_NUMBER, .offset = offsetof(struct compare, share), .high = 1},
-        {"tags", NB_FIELD_MEMBER, .offset = offsetof(struct compare, tags), .read = nb_selector_read}};
+    static const struct nb_field fields[] = {{"of", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.of),
+                                              .required = true, .read = nb_selector_read},
+                                             {"against", NB_FIELD_MEMBER,
+                                              .offset = offsetof(struct compare, pair.against), .required = true,
+                                              .read = nb_selector_read},
+                                             {"and", NB_FIELD_READ, .read = read_and},
+                                             {NB_FIELD(NUMBER, struct compare, share), .high = 1},
+                                             {NB_FIELD(MEMBER, struct compare, tags), .read = nb_selector_read}};
     struct timing *t = into;
     const bool list = cJSON_IsArray(node);
     t->compares = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->compares);
@@ -72,7 +71,7 @@ static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, con
         {"blocks", NB_FIELD_MEMBER, .offset = offsetof(struct timing, matrix.blocks), .required = true,
          .read = nb_config_read_blocks},
         {"quick", NB_FIELD_MEMBER, .offset = offsetof(struct timing, matrix.quick), .read = nb_config_read_blocks},
-        {"isolate", NB_FIELD_TEXT, .offset = offsetof(struct timing, isolate)},
+        {NB_FIELD(TEXT, struct timing, isolate)},
         {"compare", NB_FIELD_READ, .required = true, .read = read_compare}};
     struct timing *t = nb_alloc(1, sizeof *t);
     e->own = t;

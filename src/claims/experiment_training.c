@@ -76,9 +76,8 @@ enum { USUAL_STEPS = 200, MOST_STEPS = 1000000, MOST_SEEDS = 1000 };
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, of), .required = true, .read = nb_selector_read},
-        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, against), .required = true,
-         .read = nb_selector_read}};
+        {NB_FIELD(MEMBER, struct nb_sides, of), .required = true, .read = nb_selector_read},
+        {NB_FIELD(MEMBER, struct nb_sides, against), .required = true, .read = nb_selector_read}};
     struct nb_training *t = into;
     const bool list = cJSON_IsArray(node);
     t->pairs = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->pairs);
@@ -101,8 +100,8 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"workload", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, workload_name), .required = true},
         {"measure", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, measure_name), .required = true},
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
-        {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
-        {"on_cpu", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, on_cpu)},
+        {NB_FIELD(TEXT, struct nb_training, common)},
+        {NB_FIELD(TEXT, struct nb_training, on_cpu)},
         {"steps", NB_FIELD_READ, .read = read_steps},
         {"seeds", NB_FIELD_READ, .read = read_seeds},
         {"compare", NB_FIELD_READ, .read = read_compare}};

@@ -372,21 +372,20 @@ static int read_published(const struct nb_jsonc *file, const cJSON *node, void *
 }
 
 #define OF_RULE(member) offsetof(struct written, rule.member)
-static const struct nb_field fields[] = {
-    {"form", NB_FIELD_TEXT, .offset = offsetof(struct written, form), .required = true},
-    {"figure", NB_FIELD_TEXT, .offset = OF_RULE(figure), .required = true},
-    {"text", NB_FIELD_TEXT, .offset = OF_RULE(text)},
-    {"across", NB_FIELD_TEXT, .offset = OF_RULE(across)},
-    {"least", NB_FIELD_NUMBER, .offset = OF_RULE(least)},
-    {"most", NB_FIELD_NUMBER, .offset = OF_RULE(most)},
-    {"published", NB_FIELD_READ, .read = read_published},
-    {"relative", NB_FIELD_BOOL, .offset = OF_RULE(relative)},
-    {"margin", NB_FIELD_NUMBER, .offset = OF_RULE(margin)},
-    {"within", NB_FIELD_NUMBER, .offset = offsetof(struct written, within)},
-    {"factor", NB_FIELD_NUMBER, .offset = offsetof(struct written, factor)},
-    {"to", NB_FIELD_NUMBER, .offset = offsetof(struct written, to)},
-    {"where", NB_FIELD_MEMBER, .offset = OF_RULE(where), .read = nb_selector_read},
-    {"steps", NB_FIELD_READ, .read = read_steps}};
+static const struct nb_field fields[] = {{NB_FIELD(TEXT, struct written, form), .required = true},
+                                         {"figure", NB_FIELD_TEXT, .offset = OF_RULE(figure), .required = true},
+                                         {"text", NB_FIELD_TEXT, .offset = OF_RULE(text)},
+                                         {"across", NB_FIELD_TEXT, .offset = OF_RULE(across)},
+                                         {"least", NB_FIELD_NUMBER, .offset = OF_RULE(least)},
+                                         {"most", NB_FIELD_NUMBER, .offset = OF_RULE(most)},
+                                         {"published", NB_FIELD_READ, .read = read_published},
+                                         {"relative", NB_FIELD_BOOL, .offset = OF_RULE(relative)},
+                                         {"margin", NB_FIELD_NUMBER, .offset = OF_RULE(margin)},
+                                         {NB_FIELD(NUMBER, struct written, within)},
+                                         {NB_FIELD(NUMBER, struct written, factor)},
+                                         {NB_FIELD(NUMBER, struct written, to)},
+                                         {"where", NB_FIELD_MEMBER, .offset = OF_RULE(where), .read = nb_selector_read},
+                                         {"steps", NB_FIELD_READ, .read = read_steps}};
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 /* The keys that each form needs and may have beside form, figure, text, where and published. */

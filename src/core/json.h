@@ -140,6 +140,9 @@ struct nb_field {
     int (*read)(const struct nb_jsonc *file, const cJSON *node, void *into);
 };
 
+/* A key that is called as its member is: {NB_FIELD(TEXT, struct nb_claim, title), .required = true} */
+#define NB_FIELD(KIND, type, member) #member, NB_FIELD_##KIND, .offset = offsetof(type, member)
+
 /* what: for errors, "a claim". -1 after nb_error. */
 int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struct nb_field *fields, size_t n,
                    const char *what, void *into);

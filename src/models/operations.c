@@ -85,11 +85,11 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_op
 
 static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct nb_model_step *step) {
     static const struct nb_field fields[] = {
-        {"op", NB_FIELD_TEXT, .offset = offsetof(struct written, op), .required = true},
-        {"shape", NB_FIELD_TEXT, .offset = offsetof(struct written, shape), .required = true},
+        {NB_FIELD(TEXT, struct written, op), .required = true},
+        {NB_FIELD(TEXT, struct written, shape), .required = true},
         {"where", NB_FIELD_TEXT, .offset = offsetof(struct written, o.where)},
         {"count", NB_FIELD_COUNT, .offset = offsetof(struct written, o.count), .low = 1, .high = INT_MAX},
-        {"batch", NB_FIELD_COUNT, .offset = offsetof(struct written, batch), .low = 1, .high = MOST_BATCH},
+        {NB_FIELD(COUNT, struct written, batch), .low = 1, .high = MOST_BATCH},
         {"hot", NB_FIELD_BOOL, .offset = offsetof(struct written, o.hot)},
         {"reads", NB_FIELD_COUNT, .offset = offsetof(struct written, o.reads), .high = MOST_TENSORS},
         {"writes", NB_FIELD_COUNT, .offset = offsetof(struct written, o.writes), .low = 1, .high = MOST_TENSORS},
@@ -238,17 +238,15 @@ static int read_dtype(const struct nb_jsonc *file, const cJSON *node, void *into
 
 static int read_list(struct nb_model_step *step, const struct nb_jsonc *file, int tokens) {
     static const struct nb_field fields[] = {
-        {"title", NB_FIELD_TEXT, .offset = offsetof(struct nb_model_step, title), .required = true},
-        {"source", NB_FIELD_TEXT, .offset = offsetof(struct nb_model_step, source), .required = true},
+        {NB_FIELD(TEXT, struct nb_model_step, title), .required = true},
+        {NB_FIELD(TEXT, struct nb_model_step, source), .required = true},
         {"work", NB_FIELD_READ, .required = true, .read = read_work},
         {"dtype", NB_FIELD_READ, .read = read_dtype},
-        {"tokens", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, tokens), .required = true, .low = 1,
-         .high = 1e12},
-        {"parameters", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, parameters), .low = 1, .high = 1e15},
-        {"tensors", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, tensors), .low = 1, .high = 1e9},
-        {"transfers", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, transfers), .low = 1, .high = 100},
-        {"dispatches", NB_FIELD_NUMBER, .offset = offsetof(struct nb_model_step, dispatches), .low = 0.001,
-         .high = 1000},
+        {NB_FIELD(NUMBER, struct nb_model_step, tokens), .required = true, .low = 1, .high = 1e12},
+        {NB_FIELD(NUMBER, struct nb_model_step, parameters), .low = 1, .high = 1e15},
+        {NB_FIELD(NUMBER, struct nb_model_step, tensors), .low = 1, .high = 1e9},
+        {NB_FIELD(NUMBER, struct nb_model_step, transfers), .low = 1, .high = 100},
+        {NB_FIELD(NUMBER, struct nb_model_step, dispatches), .low = 0.001, .high = 1000},
         {"operations", NB_FIELD_READ, .required = true, .read = read_operations}};
     if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a model", step) != 0) return -1;
     if (step->training && (step->parameters <= 0 || step->tensors <= 0))

@@ -49,13 +49,11 @@ static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *in
     return result;
 }
 
-#define FIELD(KIND, type, member) #member, NB_FIELD_##KIND, .offset = offsetof(type, member)
-
 static int read_gate(const struct nb_jsonc *file, const cJSON *node, void *config) {
     static const struct nb_field fields[] = {
-        {FIELD(PERCENT, struct nb_gate_settings, fail_margin), .low = 0.1, .high = 100},
-        {FIELD(PERCENT, struct nb_gate_settings, pass_margin), .low = 0.1, .high = 100},
-        {FIELD(PERCENT, struct nb_gate_settings, level), .low = 0.001, .high = 20},
+        {NB_FIELD(PERCENT, struct nb_gate_settings, fail_margin), .low = 0.1, .high = 100},
+        {NB_FIELD(PERCENT, struct nb_gate_settings, pass_margin), .low = 0.1, .high = 100},
+        {NB_FIELD(PERCENT, struct nb_gate_settings, level), .low = 0.001, .high = 20},
         {"instructions", NB_FIELD_READ, .read = read_budgets}};
     struct nb_gate_settings *gate = &((struct nb_config *)config)->gate;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "\"gate\"", gate) != 0) return -1;
@@ -87,7 +85,7 @@ static int read_confirm(const struct nb_jsonc *file, const cJSON *node, void *se
 }
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *config) {
-    static const struct nb_field fields[] = {{FIELD(TEXTS, struct nb_compare_settings, ours), .required = true},
+    static const struct nb_field fields[] = {{NB_FIELD(TEXTS, struct nb_compare_settings, ours), .required = true},
                                              {"confirm", NB_FIELD_READ, .read = read_confirm}};
     struct nb_compare_settings *settings = &((struct nb_config *)config)->compare;
     settings->behind = 0.05;
@@ -300,14 +298,14 @@ static int read_launches(const struct nb_jsonc *file, const cJSON *node, void *o
 
 static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
     static const struct nb_field fields[] = {
-        {FIELD(TEXT, struct nb_config, description)},
+        {NB_FIELD(TEXT, struct nb_config, description)},
         {"blocks", NB_FIELD_READ, .read = read_blocks},
         {"launches", NB_FIELD_READ, .read = read_launches},
-        {FIELD(NUMBER, struct nb_config, aim_percent), .low = 0.1, .high = 100},
-        {FIELD(NUMBER, struct nb_config, budget_s), .low = 1, .high = 1e7},
-        {FIELD(COUNT, struct nb_config, blocks_per_launch), .low = 1, .high = 10000},
-        {FIELD(NUMBER, struct nb_config, sample_ms), .low = 0.01, .high = 1000},
-        {FIELD(TEXT, struct nb_config, reference)},
+        {NB_FIELD(NUMBER, struct nb_config, aim_percent), .low = 0.1, .high = 100},
+        {NB_FIELD(NUMBER, struct nb_config, budget_s), .low = 1, .high = 1e7},
+        {NB_FIELD(COUNT, struct nb_config, blocks_per_launch), .low = 1, .high = 10000},
+        {NB_FIELD(NUMBER, struct nb_config, sample_ms), .low = 0.01, .high = 1000},
+        {NB_FIELD(TEXT, struct nb_config, reference)},
         {"order_seed", NB_FIELD_READ, .read = read_seed},
         {"gate", NB_FIELD_READ, .read = read_gate},
         {"compare", NB_FIELD_READ, .read = read_compare},
