@@ -35,8 +35,9 @@ struct line_form {
     bool ahead; /* the same place of the next channel's plane is prefetched, and the last plane comes first */
 };
 
-/* Pairs of columns whose coefficients stay in registers, beside what splits and joins bf16; where a call streams, those of a line of the cache,
- * since stores that leave half of one take three times as long (bf16, 36848x64, an Emerald Rapids: 2.17 ms for 0.64). */
+/* Pairs of columns whose coefficients stay in registers, beside what splits and joins bf16. Where a call streams in 16 bits always two, which at
+ * 256 bits are a line of the cache: stores that leave half of one take three times as long (bf16, 36848x64, an Emerald Rapids: 2.17 ms for
+ * 0.64). At 128 bits they are still half of one. */
 NB_INLINE int band_pairs(struct line_form f) {
     const bool few = NB_LANES < 16 && (!PAIR_IN_ORDER || (f.slope && f.weight));
     return few && !(f.stream && PAIR * sizeof(elem) < 64) ? 1 : LINE_PAIRS;
