@@ -13,11 +13,12 @@
 #define COPY_UNROLL 4
 #define COPY_AHEAD 1024 /* bytes from what is loaded to what is prefetched: some 100 ns at 10 GB/s */
 
-/* Loads of x (and residual) and stores to y (and residual_out); backward: loads of x, dy (and dresidual_out), a store to dx. Constants
- * wherever this is used. */
+/* A kernel's COPY_FORM, which it declares, and COPY_DETAILS. Loads of x (and residual) and stores to y (and residual_out); backward: loads of x,
+ * dy (and dresidual_out), a store to dx. Constants wherever this is used. */
 struct copy_form {
     int loads, stores;
-    bool stream, backward, prefetch;
+    enum nb_kernel_flag flags; /* NB_FLAG_STREAMING or none */
+    bool backward, prefetch;
 };
 /* A run of bytes; out_aligned: the second output may be streamed where the first can. */
 struct copy_run {
@@ -74,11 +75,12 @@ NB_INLINE void move_run(struct copy_run *t, struct copy_form f) {
         move_elements(t, f);
         return;
     }
+    const bool stream = f.flags == NB_FLAG_STREAMING;
     raw seen[COPY_UNROLL];
     NB_UNROLL
     for (int a = 0; a < COPY_UNROLL; a++) seen[a] = raw_load(t->in[0]);
     int64_t i = 0;
-    if (f.stream) { /* up to the first whole register of the output */
+    if (stream) { /* up to the first whole register of the output */
         move(t, 0, &seen[0], false, f);
         i = RAW_BYTES - (int64_t)((uintptr_t)t->out[0] % RAW_BYTES);
         t->out_aligned = ((uintptr_t)t->out[1] + (uintptr_t)i) % RAW_BYTES == 0;
@@ -86,9 +88,9 @@ NB_INLINE void move_run(struct copy_run *t, struct copy_form f) {
     for (; i + COPY_UNROLL * RAW_BYTES <= t->bytes; i += COPY_UNROLL * RAW_BYTES) {
         if (f.prefetch) prefetch(t, i, f);
         NB_UNROLL
-        for (int a = 0; a < COPY_UNROLL; a++) move(t, i + a * RAW_BYTES, &seen[a], f.stream, f);
+        for (int a = 0; a < COPY_UNROLL; a++) move(t, i + a * RAW_BYTES, &seen[a], stream, f);
     }
-    for (; i + RAW_BYTES <= t->bytes; i += RAW_BYTES) move(t, i, &seen[0], f.stream, f);
+    for (; i + RAW_BYTES <= t->bytes; i += RAW_BYTES) move(t, i, &seen[0], stream, f);
     if (i < t->bytes) move(t, t->bytes - RAW_BYTES, &seen[0], false, f);
     if (f.stores > 0) return;
     NB_UNROLL
@@ -127,8 +129,16 @@ NB_INLINE int copy_rows(const struct nb_call *call, int64_t begin, int64_t end, 
         for (int i = 0; i < f.stores; i++) t.out[i] = (char *)tensors.out[i] + r * tensors.out_stride[i] * item;
         move_run(&t, f);
     }
-    if (f.stream) raw_stream_end();
+    if (f.flags == NB_FLAG_STREAMING) raw_stream_end();
     return 0;
 }
 
-#define COPY_KERNEL .row_local = always_row_local, .chain = no_chain
+#ifdef COPY_FORM
+#ifndef COPY_DETAILS
+#define COPY_DETAILS .backward = false
+#endif
+static int copy_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return copy_rows(call, begin, end, (struct copy_form){COPY_FORM, COPY_DETAILS});
+}
+#define COPY_KERNEL COPY_FORM, .run = copy_run, .row_local = always_row_local, .chain = no_chain
+#endif

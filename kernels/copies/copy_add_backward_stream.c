@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a backward pass through a residual add and a norm: x, dy and dresidual_out are loaded, dx is stored,
  * once each. Non-temporal stores, no arithmetic. */
+#define COPY_FORM .loads = 3, .stores = 1, .flags = NB_FLAG_STREAMING
+#define COPY_DETAILS .backward = true
 #include "kernels/copies/baseline_copy.h"
 
-static int copy_add_backward_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_rows(call, begin, end, (struct copy_form){.loads = 3, .stores = 1, .backward = true, .stream = true});
-}
-
 NB_KERNEL(copy_add_backward_stream, .summary = "x, dy, dresidual_out -> dx, streaming stores", .op = NB_OP_COPY,
-          .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMING, .loads = 3, .stores = 1, .run = copy_add_backward_stream_run,
-          COPY_KERNEL);
+          .pass = NB_BACKWARD, COPY_KERNEL);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a backward pass: x and dy are loaded, dx is stored, once each. No arithmetic. */
+#define COPY_FORM .loads = 2, .stores = 1
+#define COPY_DETAILS .backward = true
 #include "kernels/copies/baseline_copy.h"
 
-static int copy_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .backward = true});
-}
-
-NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, .loads = 2, .stores = 1,
-          .run = copy_backward_run, COPY_KERNEL);
+NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, COPY_KERNEL);

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a backward pass: x and dy are loaded, dx is stored, once each. Loads are
  * prefetched, stores are non-temporal. No arithmetic. */
+#define COPY_FORM .loads = 2, .stores = 1, .flags = NB_FLAG_STREAMING
+#define COPY_DETAILS .backward = true, .prefetch = true
 #include "kernels/copies/baseline_copy.h"
 
-static int copy_backward_stream_prefetch_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_rows(call, begin, end,
-                     (struct copy_form){.loads = 2, .stores = 1, .backward = true, .stream = true, .prefetch = true});
-}
-
 NB_KERNEL(copy_backward_stream_prefetch, .summary = "x, dy -> dx, prefetch and streaming stores", .op = NB_OP_COPY,
-          .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1,
-          .run = copy_backward_stream_prefetch_run, COPY_KERNEL);
+          .pass = NB_BACKWARD, COPY_KERNEL);

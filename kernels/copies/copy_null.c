@@ -4,4 +4,5 @@
 
 static int copy_null_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) { return 0; }
 
-NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = copy_null_run, COPY_KERNEL);
+NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = copy_null_run, .row_local = always_row_local,
+          .chain = no_chain);

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for a forward norm: x is loaded and y stored, once each. Non-temporal stores, no arithmetic. */
+#define COPY_FORM .loads = 1, .stores = 1, .flags = NB_FLAG_STREAMING
 #include "kernels/copies/baseline_copy.h"
 
-static int copy_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 1, .stream = true});
-}
-
-NB_KERNEL(copy_stream, .summary = "x -> y, streaming stores", .op = NB_OP_COPY, .flags = NB_FLAG_STREAMING, .loads = 1,
-          .stores = 1, .run = copy_stream_run, COPY_KERNEL);
+NB_KERNEL(copy_stream, .summary = "x -> y, streaming stores", .op = NB_OP_COPY, COPY_KERNEL);

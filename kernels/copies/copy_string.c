@@ -22,4 +22,4 @@ static int copy_string_run(const struct nb_call *call, int phase, int64_t begin,
 }
 
 NB_KERNEL(copy_string, .summary = "x -> y, by rep movsb", .op = NB_OP_COPY, .loads = 1, .stores = 1,
-          .run = copy_string_run, COPY_KERNEL);
+          .run = copy_string_run, .row_local = always_row_local, .chain = no_chain);

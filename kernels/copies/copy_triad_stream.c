@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The copy for two loads and a store, such as a residual add: x and residual are loaded, y = x | residual
  * stored. Non-temporal stores, no arithmetic. */
+#define COPY_FORM .loads = 2, .stores = 1, .flags = NB_FLAG_STREAMING
 #include "kernels/copies/baseline_copy.h"
 
-static int copy_triad_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .stream = true});
-}
-
-NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_COPY,
-          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = copy_triad_stream_run, COPY_KERNEL);
+NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_COPY, COPY_KERNEL);
