@@ -5,7 +5,5 @@
 #define GRADIENT_RESIDUAL true
 #include "kernels/backward/gradient.h"
 
-/* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_layernorm_backward_fast, .summary = "residual add and LayerNorm backward, one sweep",
-          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)},
-          .loads = 5, .flops = 15, GRADIENT_KERNEL, GRADIENT_NATIVE);
+          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .flops = 15, GRADIENT_KERNEL, GRADIENT_NATIVE);

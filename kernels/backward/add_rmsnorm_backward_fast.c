@@ -4,7 +4,5 @@
 #define GRADIENT_RESIDUAL true
 #include "kernels/backward/gradient.h"
 
-/* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_rmsnorm_backward_fast, .summary = "residual add and RMSNorm backward, one sweep", .op = NB_OP_ADD_RMSNORM,
-          .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)}, .loads = 5, .flops = 11,
-          GRADIENT_KERNEL, GRADIENT_NATIVE);
+          .pass = NB_BACKWARD, .flops = 11, GRADIENT_KERNEL, GRADIENT_NATIVE);

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RMSNorm backward of a stored residual sum, plus the gradient that reaches the sum past the norm, in one fma: dx is rounded once. */
+#define BACKWARD_FORM .add = true, .affine = NB_AFFINE_GAMMA
 #include "kernels/backward/backward_plain.h"
 
-static int add_rmsnorm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return backward_phase(call, phase, begin, end, (struct backward_form){.add = true, .affine = NB_AFFINE_GAMMA});
-}
-
 NB_KERNEL(add_rmsnorm_backward_plain, .summary = "residual add and RMSNorm backward, two sweeps a row",
-          .op = NB_OP_ADD_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 12,
-          .run = add_rmsnorm_backward_plain_run, BACKWARD_PLAIN);
+          .op = NB_OP_ADD_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 12, BACKWARD_PLAIN);

@@ -235,6 +235,11 @@ NB_INLINE int backward_phase(const struct nb_call *call, int phase, int64_t begi
     if (phase == 1) return finish_parameter_sums(call, begin, end);
     return backward_of_form(call, begin, end, f, backward_rows);
 }
+#ifdef BACKWARD_FORM
+static int backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return backward_phase(call, phase, begin, end, (struct backward_form){BACKWARD_FORM});
+}
+#endif
 
 /* ---- what a kernel declares ---- */
 
@@ -253,6 +258,6 @@ static inline int64_t backward_column_chain(const struct nb_call *call) {
 }
 
 #define BACKWARD_PLAIN                                                                                                 \
-    .loads = 4, .stores = 1, .row_local = always_row_local, .chain = row_sums_chain,                                   \
+    .loads = 4, .stores = 1, .run = backward_run, .row_local = always_row_local, .chain = row_sums_chain,              \
     .scratch_bytes = backward_scratch_bytes, .n_phases = backward_n_phases, .n_units = backward_n_units,               \
     .column_chain = backward_column_chain

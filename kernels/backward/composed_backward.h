@@ -10,21 +10,27 @@
 #include "kernels/batchnorm/sum_operations.h"
 #include "kernels/shared/composed_norm.h"
 
-/* Tensor loads and stores of the recipe with gamma (centred: and beta), in x's elements, casts beside them. */
-#define GRADIENT_LOADS 12 /* xhat 1, dy * xhat 2, its sum 1, g 1, g * xhat 2, its mean 1, xhat c2 1, - 2, * rstd 1 */
-#define GRADIENT_STORES 7
-#define CENTRED_LOADS 4 /* x - mean, sum of dy, mean of g, g - c1 */
-#define CENTRED_STORES 2
+/* What the kernel that includes this file says of its op. */
+#ifndef GRADIENT_CENTRE
+#define GRADIENT_CENTRE false
+#endif
+#ifndef GRADIENT_RESIDUAL
+#define GRADIENT_RESIDUAL false
+#endif
+#ifndef GRADIENT_LEADING
+#define GRADIENT_LEADING false /* statistics of the first k columns */
+#endif
+
+/* Tensor loads and stores of the recipe with gamma (centred: and beta), in x's elements, casts beside them. Loads: xhat 1, dy * xhat 2, its sum 1,
+ * g 1, g * xhat 2, its mean 1, xhat c2 1, - 2, * rstd 1; centred: x - mean, sum of dy, mean of g, g - c1. */
+#define GRADIENT_LOADS (12 + (GRADIENT_CENTRE ? 4 : 0)) * F32_TENSOR
+#define GRADIENT_STORES (7 + (GRADIENT_CENTRE ? 2 : 0)) * F32_TENSOR
 #ifdef NB_DTYPE_IS_F32
-#define GRADIENT_CAST_LOADS 0
-#define GRADIENT_CAST_STORES 0
-#define PAST_LOADS 2
-#define PAST_STORES 1
-#else
-#define GRADIENT_CAST_LOADS 4 /* x and dy up, dx down */
-#define GRADIENT_CAST_STORES 5
-#define PAST_LOADS 5 /* up; the sum */
-#define PAST_STORES 4
+#define GRADIENT_CAST_LOADS (GRADIENT_RESIDUAL ? 2 : 0)
+#define GRADIENT_CAST_STORES (GRADIENT_RESIDUAL ? 1 : 0)
+#else /* x and dy up, dx down; the residual's up, and the sum */
+#define GRADIENT_CAST_LOADS (4 + (GRADIENT_RESIDUAL ? 5 : 0))
+#define GRADIENT_CAST_STORES (5 + (GRADIENT_RESIDUAL ? 4 : 0))
 #endif
 
 static inline void sum_over_rows(struct program *p, struct tensor t, float *out) {
@@ -62,9 +68,9 @@ static inline struct tensor subtract_projection(struct program *p, struct tensor
     return result;
 }
 
-static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
+static void build(struct program *p) {
     const struct nb_call *call = p->call;
-    const bool weighted = call->formula.affine != NB_AFFINE_NONE;
+    const bool centre = GRADIENT_CENTRE, weighted = call->formula.affine != NB_AFFINE_NONE;
     const struct tensor rstd = {.data = call->rstd, .stride = 1}, mean = {.data = call->mean, .stride = 1};
     struct tensor xhat = widen(p, tensor_x(p)), g = widen(p, tensor_of(call->dy, call->dy_stride));
     if (centre) xhat = then(p, op_sub_row, xhat, mean);
@@ -79,7 +85,7 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     if (weighted) g = with_parameter(p, g, op_mul_col, call->gamma, call->cols, call->formula.weight_offset);
     struct tensor c1 = nothing;
     if (centre) c1 = row_mean(p, g);
-    struct tensor dx = subtract_projection(p, g, xhat, k);
+    struct tensor dx = subtract_projection(p, g, xhat, GRADIENT_LEADING ? call->k : call->cols);
     if (centre) dx = then(p, op_sub_row, dx, c1);
     drop(p, c1);
     dx = then(p, op_mul_row, dx, rstd);
@@ -95,5 +101,6 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
 static inline int64_t composed_column_chain(const struct nb_call *call) { return 1 + columns_chain(call); }
 
 #define COMPOSED_GRADIENT                                                                                              \
-    COMPOSED_KERNEL, .scratch_bytes = composed_gradient_scratch, .chain = composed_chain,                              \
-                     .column_chain = composed_column_chain
+    .formulas = {NB_EVERY_GRADIENT, .round_sums = GRADIENT_RESIDUAL ? NB_ALL(2) : 0},                                  \
+    .loads = GRADIENT_LOADS + GRADIENT_CAST_LOADS, .stores = GRADIENT_STORES + GRADIENT_CAST_STORES, COMPOSED_KERNEL,  \
+    .scratch_bytes = composed_gradient_scratch, .chain = composed_chain, .column_chain = composed_column_chain

@@ -331,9 +331,11 @@ static int gradient_run(const struct nb_call *call, int phase, int64_t begin, in
 /* ---- the contract -------------------------------------------------------------------------------------------------------- */
 
 #define GRADIENT_KERNEL                                                                                                \
-    .stores = 1, .run = gradient_run, .row_local = always_row_local, .chain = gradient_chain,                          \
-    .scratch_bytes = gradient_scratch, .n_phases = gradient_phases, .n_units = gradient_units,                         \
-    .range = gradient_range, .column_chain = gradient_column_chain
+    .formulas = {NB_EVERY_GRADIENT, .round_sums = GRADIENT_RESIDUAL ? NB_ALL(2) : 0},                                  \
+    .loads = GRADIENT_RESIDUAL ? 5 : 4 /* x and dy, twice, dresidual_out */, .stores = 1, .run = gradient_run,         \
+    .row_local = always_row_local, .chain = gradient_chain, .scratch_bytes = gradient_scratch,                         \
+    .n_phases = gradient_phases, .n_units = gradient_units, .range = gradient_range,                                   \
+    .column_chain = gradient_column_chain
 /* Of those whose rounding may be native; pRMSNorm's is not. */
 #define GRADIENT_NATIVE                                                                                                \
     .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0), .implementation = gradient_implementation

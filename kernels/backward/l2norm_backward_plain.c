@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* L2 normalization backward: dx = rstd (g - xhat sum(g xhat)). */
+#define BACKWARD_FORM .sum = true, .affine = NB_AFFINE_GAMMA
 #include "kernels/backward/backward_plain.h"
-
-static int l2norm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return backward_phase(call, phase, begin, end, (struct backward_form){.sum = true, .affine = NB_AFFINE_GAMMA});
-}
 
 #define L2_BACKWARD_FORMULAS                                                                                           \
     {                                                                                                                  \
@@ -13,5 +10,4 @@ static int l2norm_backward_plain_run(const struct nb_call *call, int phase, int6
     }
 
 NB_KERNEL(l2norm_backward_plain, .summary = "L2 normalization backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_L2NORM, .pass = NB_BACKWARD, .formulas = L2_BACKWARD_FORMULAS, .flops = 12,
-          .run = l2norm_backward_plain_run, BACKWARD_PLAIN);
+          .op = NB_OP_L2NORM, .pass = NB_BACKWARD, .formulas = L2_BACKWARD_FORMULAS, .flops = 12, BACKWARD_PLAIN);

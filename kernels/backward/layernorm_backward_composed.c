@@ -2,12 +2,9 @@
 /* LayerNorm backward, unfused (composed_backward.h): dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), dgamma and dbeta the sums of dy *
  * xhat and dy. In f32 16 tensor reads and 9 writes where a fused kernel needs two and one. Errors of the means: at most (chain + 2) *
  * 2^-24 of the mean magnitudes. */
+#define GRADIENT_CENTRE true
 #include "kernels/backward/composed_backward.h"
 
-static void build(struct program *p) { gradient_recipe(p, true, p->call->cols); }
-
 NB_KERNEL(layernorm_backward_composed, .summary = "unfused LayerNorm backward with temporaries, as an eager framework",
-          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
-          .formulas = {NB_EVERY_GRADIENT}, .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS,
-          .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13,
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .flops = 13,
           COMPOSED_GRADIENT);

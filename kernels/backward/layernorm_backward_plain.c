@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* LayerNorm backward, row by row in two sweeps: means of g and g xhat, then dx = rstd (g - mean(g) - xhat mean(g xhat)) and the sums
  * of dgamma and dbeta. */
+#define BACKWARD_FORM .centre = true, .affine = NB_AFFINE_GAMMA_BETA
 #include "kernels/backward/backward_plain.h"
 
-static int layernorm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return backward_phase(call, phase, begin, end,
-                          (struct backward_form){.centre = true, .affine = NB_AFFINE_GAMMA_BETA});
-}
-
 NB_KERNEL(layernorm_backward_plain, .summary = "LayerNorm backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 15,
-          .run = layernorm_backward_plain_run, BACKWARD_PLAIN);
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 15, BACKWARD_PLAIN);

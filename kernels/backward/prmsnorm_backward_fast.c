@@ -4,7 +4,6 @@
 #define GRADIENT_LEADING true
 #include "kernels/backward/gradient.h"
 
-/* Loads: x and dy, twice. */
 NB_KERNEL(prmsnorm_backward_fast, .summary = "pRMSNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .formulas = {NB_EVERY_GRADIENT},
-          .loads = 4, .flops = 10, .applicable = prefix_applicable, GRADIENT_KERNEL);
+          .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .flops = 10,
+          .applicable = prefix_applicable, GRADIENT_KERNEL);

@@ -3,7 +3,5 @@
  * reduced once and finished from the cache, three tensor transfers in all. Bounds in gradient_rows.h and gradient_plan.h. */
 #include "kernels/backward/gradient.h"
 
-/* Loads: x and dy, twice. */
 NB_KERNEL(rmsnorm_backward_fast, .summary = "RMSNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 10,
-          GRADIENT_KERNEL, GRADIENT_NATIVE);
+          .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .flops = 10, GRADIENT_KERNEL, GRADIENT_NATIVE);

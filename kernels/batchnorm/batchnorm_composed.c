@@ -9,6 +9,5 @@ static void build(struct program *p) { batchnorm_recipe(p); }
 /* In training, as layernorm_composed. */
 NB_KERNEL(batchnorm_composed, .summary = "unfused BatchNorm with temporaries, as an eager framework",
           .op = NB_OP_BATCHNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
-          .formulas = {NB_EVERY_FORMULA}, .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES,
-          .flops = 7, .applicable = batchnorm_applicable, .chain = batchnorm_composed_chain, .range = mean_range,
-          COMPOSED_NORM);
+          .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES, .flops = 7,
+          .applicable = batchnorm_applicable, .chain = batchnorm_composed_chain, .range = mean_range, COMPOSED_NORM);

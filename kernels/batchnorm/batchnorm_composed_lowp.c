@@ -10,5 +10,5 @@ static void build(struct program *p) { batchnorm_recipe(p); }
 /* In training. */
 NB_KERNEL(batchnorm_composed_lowp, .summary = "unfused BatchNorm, every tensor rounded to the dtype of x",
           .op = NB_OP_BATCHNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
-          .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA}, .loads = 7, .stores = 5, .flops = 7,
-          .applicable = batchnorm_applicable, .chain = batchnorm_composed_chain, COMPOSED_NORM);
+          .variance = NB_VAR_TWOPASS, .loads = 7, .stores = 5, .flops = 7, .applicable = batchnorm_applicable,
+          .chain = batchnorm_composed_chain, COMPOSED_NORM);

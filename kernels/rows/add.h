@@ -46,6 +46,15 @@ NB_INLINE int rows_of_f32_sum(const struct nb_call *call, int64_t begin, int64_t
     return rows_of_sum(call, begin, end, stats, f, false);
 }
 
+/* Of the kernel that includes this file: the statistics of a row's sum, and ADD_CENTRE. */
+NB_INLINE struct row_stats stats(const struct nb_call *call, int64_t row, bool round);
+static __attribute__((noinline)) struct row_stats stats_rounded(const struct nb_call *call, int64_t row) {
+    return stats(call, row, true);
+}
+static __attribute__((noinline)) struct row_stats stats_unrounded(const struct nb_call *call, int64_t row) {
+    return stats(call, row, false);
+}
+
 /* In f32 the two sums are the same. */
 NB_INLINE int norm_rows_of_sum(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn rounded,
                                row_stats_fn unrounded, bool centre) {
@@ -55,3 +64,11 @@ NB_INLINE int norm_rows_of_sum(const struct nb_call *call, int64_t begin, int64_
 #endif
     return rows_of_form(call, begin, end, rounded, f, rows_of_rounded_sum);
 }
+static int add_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return norm_rows_of_sum(call, begin, end, stats_rounded, stats_unrounded, ADD_CENTRE);
+}
+
+/* Loads are those for a rounded sum; one more for each later sweep that adds again. */
+#define ADD_KERNEL                                                                                                     \
+    .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .stores = 2, .run = add_run,                              \
+    .row_local = always_row_local, .chain = row_chain

@@ -11,4 +11,4 @@ NB_KERNEL(add_layernorm_composed, .summary = "unfused residual add and LayerNorm
           .op = NB_OP_ADD_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
           .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .loads = 9 * F32_TENSOR + ADD_CAST_LOADS,
           .stores = 6 * F32_TENSOR + ADD_CAST_STORES, .flops = 8, .chain = composed_chain, .range = mean_range,
-          COMPOSED_NORM);
+          COMPOSED_KERNEL, .scratch_bytes = composed_scratch);

@@ -10,4 +10,4 @@ static void build(struct program *p) { scale_by_squares(p, add_residual(p), p->c
 NB_KERNEL(add_rmsnorm_composed, .summary = "unfused residual add and RMSNorm with temporaries", .op = NB_OP_ADD_RMSNORM,
           .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)},
           .loads = 6 * F32_TENSOR + ADD_CAST_LOADS, .stores = 4 * F32_TENSOR + ADD_CAST_STORES, .flops = 5,
-          .chain = composed_chain, .range = square_range, COMPOSED_NORM);
+          .chain = composed_chain, .range = square_range, COMPOSED_KERNEL, .scratch_bytes = composed_scratch);

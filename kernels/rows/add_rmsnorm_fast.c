@@ -5,11 +5,5 @@
 #define FAST_ADD true
 #include "kernels/rows/fast_rows.h"
 
-static int add_rmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return fast_run(call, phase, begin, end);
-}
-
-/* Loads for a sum that is taken from where it was stored; one more where it is made again. */
 NB_KERNEL(add_rmsnorm_fast, .summary = "residual add and RMSNorm, a row stored while a later one is summed",
-          .op = NB_OP_ADD_RMSNORM, .formulas = FAST_FORMULAS, .loads = 3, .stores = 2, .flops = 5,
-          .run = add_rmsnorm_fast_run, FAST_KERNEL);
+          .op = NB_OP_ADD_RMSNORM, .flops = 5, FAST_KERNEL);

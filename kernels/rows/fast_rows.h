@@ -451,12 +451,15 @@ static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t e
     if (native) return FAST_ADD ? rows_any(&w) : rows_native_stream(&w);
     return narrow ? rows_stream_lines(&w) : rows_any(&w);
 }
-static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static inline int fast_phase(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
     const bool stream = call_streams(call, tensors(call));
     split_sum(call, phase, begin, end, stream);
     if (stream) raw_stream_end();
     return 0;
+}
+static int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return fast_phase(call, phase, begin, end);
 }
 
 /* ---- the contract ---- */
@@ -483,13 +486,16 @@ static inline int64_t fast_chain(const struct nb_call *call) {
     return FAST_CENTRE ? (int64_t)(SHIFT_FACTOR * (double)(sums + 4)) + 1 : sums;
 }
 
-/* Parameters in f32, the cast after them; the twopass kernels have every formula. */
+/* Parameters in f32, the cast after them, L2 without a beta; the twopass kernels have every formula. */
 #define FAST_FORMULAS                                                                                                  \
     {                                                                                                                  \
         .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
-        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_ALL(NB_N_AFFINES), .round_sums = FAST_ADD ? NB_ALL(2) : 0 \
+        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_ALL(FAST_TOTAL ? NB_AFFINE_GAMMA_BETA : NB_N_AFFINES),    \
+        .round_sums = FAST_ADD ? NB_ALL(2) : 0                                                                         \
     }
+/* Loads for a sum that is taken from where it was stored; one more where it is made again. */
 #define FAST_KERNEL                                                                                                    \
+    .formulas = FAST_FORMULAS, .loads = FAST_ADD ? 3 : 2, .stores = FAST_ADD ? 2 : 1, .run = fast_run,                 \
     .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,        \
     .chain = fast_chain, .range = fast_range, .flags = NB_FLAG_STREAMS_BEYOND | (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0),   \
     .implementation = fast_implementation

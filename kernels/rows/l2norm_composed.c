@@ -7,6 +7,6 @@ static void build(struct program *p) { scale_by_squares(p, widen(p, tensor_x(p))
 
 /* Loads: square, sum, scale, gamma. Stores: the same without the sum. */
 NB_KERNEL(l2norm_composed, .summary = "unfused L2 norm with temporaries, as an eager framework", .op = NB_OP_L2NORM,
-          .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA},
-          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4,
-          .chain = composed_chain, .range = square_range, COMPOSED_NORM);
+          .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .loads = 4 * F32_TENSOR + CAST_LOADS,
+          .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .chain = composed_chain, .range = square_range,
+          COMPOSED_NORM);

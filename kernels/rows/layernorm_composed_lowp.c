@@ -9,5 +9,4 @@ static void build(struct program *p) { standardise(p, tensor_x(p)); }
 
 NB_KERNEL(layernorm_composed_lowp, .summary = "unfused LayerNorm, every tensor rounded to the dtype of x",
           .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
-          .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA}, .loads = 7, .stores = 5, .flops = 7,
-          .chain = composed_chain, COMPOSED_NORM);
+          .variance = NB_VAR_TWOPASS, .loads = 7, .stores = 5, .flops = 7, .chain = composed_chain, COMPOSED_NORM);

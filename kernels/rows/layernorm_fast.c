@@ -7,10 +7,5 @@
 #define FAST_CENTRE true
 #include "kernels/rows/fast_rows.h"
 
-static int layernorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return fast_run(call, phase, begin, end);
-}
-
 NB_KERNEL(layernorm_fast, .summary = "LayerNorm, sums about a guarded shift, a row stored while a later one is summed",
-          .op = NB_OP_LAYERNORM, .variance = NB_VAR_SHIFTED, .formulas = FAST_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 9, .run = layernorm_fast_run, FAST_KERNEL);
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_SHIFTED, .flops = 9, FAST_KERNEL);

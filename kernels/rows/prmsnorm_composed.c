@@ -9,6 +9,6 @@ static int64_t prmsnorm_composed_chain(const struct nb_call *call) { return sum_
 
 /* Loads, stores and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_composed, .summary = "unfused pRMSNorm with temporaries, as an eager framework",
-          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA},
-          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4,
-          .applicable = prefix_applicable, .chain = prmsnorm_composed_chain, .range = square_range, COMPOSED_NORM);
+          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .loads = 4 * F32_TENSOR + CAST_LOADS,
+          .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .applicable = prefix_applicable,
+          .chain = prmsnorm_composed_chain, .range = square_range, COMPOSED_NORM);

@@ -10,6 +10,6 @@ static void build(struct program *p) {
 
 /* Loads: square, mean, scale, gamma. Stores: the same without the mean. */
 NB_KERNEL(rmsnorm_composed, .summary = "unfused RMSNorm with temporaries, as an eager framework", .op = NB_OP_RMSNORM,
-          .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA},
-          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4,
-          .chain = composed_chain, .range = square_range, COMPOSED_NORM);
+          .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .loads = 4 * F32_TENSOR + CAST_LOADS,
+          .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .chain = composed_chain, .range = square_range,
+          COMPOSED_NORM);

@@ -8,5 +8,5 @@
 static void build(struct program *p) { scale_by_squares(p, tensor_x(p), p->call->cols, (float)p->call->cols); }
 
 NB_KERNEL(rmsnorm_composed_lowp, .summary = "unfused RMSNorm, every tensor rounded to the dtype of x",
-          .op = NB_OP_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
-          .formulas = {NB_EVERY_FORMULA}, .loads = 4, .stores = 3, .flops = 4, .chain = composed_chain, COMPOSED_NORM);
+          .op = NB_OP_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X, .loads = 4,
+          .stores = 3, .flops = 4, .chain = composed_chain, COMPOSED_NORM);

@@ -3,9 +3,5 @@
  * elements on are summed in 16 segments, which shortens the chain. */
 #include "kernels/rows/fast_rows.h"
 
-static int rmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return fast_run(call, phase, begin, end);
-}
-
-NB_KERNEL(rmsnorm_fast, .summary = "RMSNorm, a row stored while a later one is summed", .op = NB_OP_RMSNORM,
-          .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_fast_run, FAST_KERNEL);
+NB_KERNEL(rmsnorm_fast, .summary = "RMSNorm, a row stored while a later one is summed", .op = NB_OP_RMSNORM, .flops = 4,
+          FAST_KERNEL);

@@ -5,7 +5,7 @@
 #include "kernels/shared/composed.h"
 
 /* All formulas are implemented. Where everything is in x's dtype, both cast orders are one. */
-#define COMPOSED_NORM COMPOSED_KERNEL, .scratch_bytes = composed_scratch
+#define COMPOSED_NORM .formulas = {NB_EVERY_FORMULA}, COMPOSED_KERNEL, .scratch_bytes = composed_scratch
 
 /* Temporaries in f32, in units of x's elements, and the casts beside them: what they count in the byte model. It is that of
  * the formula whose fields are 0, with gamma, and beta where the op has one by custom. */
