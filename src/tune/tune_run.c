@@ -50,13 +50,12 @@ struct tune_candidate {
 
 /* One kernel on one shape. */
 struct tune_trial {
-    size_t shape; /* which of the topic's */
-    int base_arm; /* what the default does here */
-    double *gain[N_SETTINGS +
-                 1]; /* by arm, of each launch: ln(time of the base arm / time of the arm), in one state of the core */
-    struct nb_by_state *gain_in[N_SETTINGS + 1]; /* the same in each */
+    struct nb_case c;
+    size_t shape;                             /* which of the topic's */
+    int base_arm;                             /* what the default does here */
+    struct nb_by_state *gain[N_SETTINGS + 1]; /* by arm, of each launch: ln(time of the base arm / time of the arm) */
+    enum nb_state state[N_SETTINGS + 1];      /* of the core, that the gains of an arm are of */
     size_t n_launches;
-    int n_arms;
 };
 
 struct tune_verdict {
@@ -65,15 +64,13 @@ struct tune_verdict {
     size_t n_trials;         /* in which it differs */
 };
 
-enum { N_TRIALS = 4 * N_SHAPES };
-
 struct tune_outcome {
     const struct tune_topic *topic;
+    const struct nb_tuning *base;
     struct tune_shape shapes[N_SHAPES];
     struct nb_tuning arms[N_SETTINGS + 1];
     struct tune_candidate candidates[N_CANDIDATES];
-    struct nb_case cases[N_TRIALS]; /* of each trial */
-    struct tune_trial trials[N_TRIALS];
+    struct tune_trial trials[N_SHAPES];
     size_t n_shapes, n_candidates, n_trials;
     int n_arms;
     struct tune_verdict verdict;
@@ -173,71 +170,49 @@ static void apply(struct nb_tuning *t, const char *setting) {
     (void)result;
 }
 
-/* The settings as tunings that differ from base in nothing else; returns how many. Of a choice whose base is none of them, base too. */
-static int tune_arms(const struct tune_topic *topic, const struct nb_tuning *base,
-                     struct nb_tuning arms[N_SETTINGS + 1]) {
-    bool has_base = topic->is_threshold;
-    int n = 0;
-    for (; n < N_SETTINGS && topic->settings[n]; n++) {
-        arms[n] = *base;
-        apply(&arms[n], topic->settings[n]);
-        has_base |= nb_tuning_equal(&arms[n], base);
+/* The settings as tunings that differ from base in nothing else; of a choice whose base is none of them, base too. */
+static void add_arms(struct tune_outcome *o) {
+    bool has_base = o->topic->is_threshold;
+    for (; o->n_arms < N_SETTINGS && o->topic->settings[o->n_arms]; o->n_arms++) {
+        o->arms[o->n_arms] = *o->base;
+        apply(&o->arms[o->n_arms], o->topic->settings[o->n_arms]);
+        has_base |= nb_tuning_equal(&o->arms[o->n_arms], o->base);
     }
-    if (!has_base) arms[n++] = *base;
-    return n;
+    if (!has_base) o->arms[o->n_arms++] = *o->base;
 }
 
-static int64_t value_of(const struct tune_topic *topic, const struct nb_tuning *t) {
-    return nb_tuning_get(t, nb_tuning_field_find(topic->field));
+static int64_t base_value(const struct tune_outcome *o) {
+    return nb_tuning_get(o->base, nb_tuning_field_find(o->topic->field));
 }
 
-static bool is_within(const struct tune_topic *topic, int64_t threshold, int64_t size) {
-    return (threshold == 0 && topic->zero_is_all) || size <= threshold;
-}
-
-/* Which arm base is on each shape. */
-static void tune_base_arms(const struct tune_topic *topic, const struct nb_tuning *base,
-                           const struct tune_shape *shapes, size_t n_shapes, int arm[N_SHAPES]) {
-    struct nb_tuning arms[N_SETTINGS + 1];
-    const int n = tune_arms(topic, base, arms);
-    int own = topic->is_threshold ? WITHIN : 0;
-    while (!topic->is_threshold && own < n - 1 && !nb_tuning_equal(&arms[own], base)) own++;
-    for (size_t s = 0; s < n_shapes; s++)
-        arm[s] = topic->is_threshold && !is_within(topic, value_of(topic, base), shapes[s].size) ? BEYOND : own;
+/* Which arm base is on a shape. */
+static int base_arm_of(const struct tune_outcome *o, size_t shape) {
+    const int64_t threshold = base_value(o);
+    int arm = 0;
+    if (o->topic->is_threshold)
+        return (threshold == 0 && o->topic->zero_is_all) || o->shapes[shape].size <= threshold ? WITHIN : BEYOND;
+    while (arm < o->n_arms - 1 && !nb_tuning_equal(&o->arms[arm], o->base)) arm++;
+    return arm;
 }
 
 /* Between two sizes that were looked at; beyond the last of them nothing is known, and the threshold stays at it, unless kernels
  * have a word for all. */
-static int64_t threshold_after(const struct tune_topic *topic, const struct tune_shape *shapes, size_t n_shapes,
-                               size_t n_within) {
-    if (n_within == 0) return shapes[0].size - 1;
-    if (n_within == n_shapes) return topic->zero_is_all ? 0 : shapes[n_shapes - 1].size;
-    return (int64_t)sqrt((double)shapes[n_within - 1].size * (double)shapes[n_within].size);
+static int64_t threshold_after(const struct tune_outcome *o, size_t n_within) {
+    if (n_within == 0) return o->shapes[0].size - 1;
+    if (n_within == o->n_shapes) return o->topic->zero_is_all ? 0 : o->shapes[n_within - 1].size;
+    return (int64_t)sqrt((double)o->shapes[n_within - 1].size * (double)o->shapes[n_within].size);
 }
 
-static size_t thresholds(const struct tune_topic *topic, const struct nb_tuning *base, const struct tune_shape *shapes,
-                         size_t n_shapes, struct tune_candidate *out) {
-    for (size_t within = 0; within <= n_shapes; within++) {
-        struct tune_candidate *c = &out[within];
-        *c = (struct tune_candidate){.tuning = *base};
-        nb_tuning_set(&c->tuning, nb_tuning_field_find(topic->field), threshold_after(topic, shapes, n_shapes, within));
-        for (size_t s = 0; s < n_shapes; s++) c->arm[s] = s < within ? WITHIN : BEYOND;
+/* All arrangements worth a thought: of a threshold one between each two sizes. */
+static void add_candidates(struct tune_outcome *o) {
+    const bool is_threshold = o->topic->is_threshold;
+    o->n_candidates = is_threshold ? o->n_shapes + 1 : (size_t)o->n_arms;
+    for (size_t i = 0; i < o->n_candidates; i++) {
+        struct tune_candidate *c = &o->candidates[i];
+        c->tuning = is_threshold ? *o->base : o->arms[i];
+        if (is_threshold) nb_tuning_set(&c->tuning, nb_tuning_field_find(o->topic->field), threshold_after(o, i));
+        for (size_t s = 0; s < o->n_shapes; s++) c->arm[s] = !is_threshold ? (int)i : s < i ? WITHIN : BEYOND;
     }
-    return n_shapes + 1;
-}
-
-/* All arrangements worth a thought: of a threshold one between each two sizes; returns how many. */
-static size_t tune_candidates(const struct tune_topic *topic, const struct nb_tuning *base,
-                              const struct tune_shape *shapes, size_t n_shapes,
-                              struct tune_candidate out[N_CANDIDATES]) {
-    struct nb_tuning arms[N_SETTINGS + 1];
-    if (topic->is_threshold) return thresholds(topic, base, shapes, n_shapes, out);
-    const int n = tune_arms(topic, base, arms);
-    for (int a = 0; a < n; a++) {
-        out[a] = (struct tune_candidate){.tuning = arms[a]};
-        for (size_t s = 0; s < n_shapes; s++) out[a].arm[s] = a;
-    }
-    return (size_t)n;
 }
 
 /* ---- trials ---- */
@@ -255,28 +230,22 @@ static int make_case(struct nb_case *c, const struct nb_entry *entry, const char
     return nb_ask_applicable(entry, &call) ? -1 : 0;
 }
 
-static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, const struct tuning_run *run) {
-    int base_arm[N_SHAPES];
-    tune_base_arms(o->topic, &run->base, o->shapes, o->n_shapes, base_arm);
-    for (size_t s = 0; s < o->n_shapes && o->n_trials < N_TRIALS; s++) {
+static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, int launches) {
+    for (size_t s = 0; s < o->n_shapes; s++) {
         struct tune_trial *t = &o->trials[o->n_trials];
-        if (make_case(&o->cases[o->n_trials], entry, o->shapes[s].text, &run->base) != 0) continue;
-        *t = (struct tune_trial){.shape = s, .base_arm = base_arm[s], .n_arms = o->n_arms};
-        for (int a = 0; a < o->n_arms; a++) t->gain[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain[a]);
-        for (int a = 0; a < o->n_arms; a++)
-            t->gain_in[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain_in[a]);
+        *t = (struct tune_trial){.shape = s, .base_arm = base_arm_of(o, s)};
+        if (make_case(&t->c, entry, o->shapes[s].text, o->base) != 0) continue;
+        for (int a = 0; a < o->n_arms; a++) t->gain[a] = nb_alloc((unsigned)launches, sizeof *t->gain[a]);
         o->n_trials++;
     }
 }
 
-static void plan_topic(struct tune_outcome *o, const struct tune_topic *topic, const struct tuning_run *run) {
-    *o = (struct tune_outcome){.topic = topic, .verdict = {.candidate = -1, .gain = {NAN, NAN, NAN}}};
-    o->n_arms = tune_arms(topic, &run->base, o->arms);
+/* What is compared on which shapes, but for the trials. */
+static void plan_topic(struct tune_outcome *o, const struct tune_topic *topic, const struct nb_tuning *base) {
+    *o = (struct tune_outcome){.topic = topic, .base = base};
+    add_arms(o);
     o->n_shapes = topic->shapes(nb_cpu_light(), o->shapes);
-    const struct nb_entry *entry = nb_registry_widest(topic->kernel, NB_F32);
-    if (entry) add_trials(o, entry, run);
-    o->n_candidates = tune_candidates(topic, &run->base, o->shapes, o->n_shapes, o->candidates);
-    if (o->n_trials == 0) snprintf(o->reason, sizeof o->reason, "this build has no %s", topic->kernel);
+    add_candidates(o);
 }
 
 /* ---- launches ---- */
@@ -308,15 +277,15 @@ static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answ
 }
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
-static int ask(const struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
-               struct nb_floors *floors, struct answer *out) {
+static int ask(struct tuning_run *run, const struct tune_outcome *o, const struct tune_trial *t, int launch,
+               struct answer *out) {
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     struct nb_asked asked[N_SETTINGS + 1];
     int cpu;
     struct nb_outcome outcome;
     cJSON *json released_by(nb_json_release) = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     *out = (struct answer){.reason = ""};
-    nb_case_key(&o->cases[trial], &key);
+    nb_case_key(&t->c, &key);
     for (int a = 0; a < o->n_arms; a++) {
         asked[a] = (struct nb_asked){.key = key.text};
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
@@ -325,39 +294,36 @@ static int ask(const struct tune_outcome *o, size_t trial, int launch, const str
                          .launch = launch,
                          .asked = asked,
                          .n_cases = o->n_arms,
-                         .blocks = options->blocks,
-                         .sample_s = 1e-3 * options->sample_ms,
+                         .blocks = run->options.blocks,
+                         .sample_s = 1e-3 * run->options.sample_ms,
                          .digests_at = -1,
                          .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
                          .cpus = &cpu,
                          .n_cpus = 1,
                          .options = json};
     nb_launcher_cpus(&cpu, 1, launch);
-    job.floor = nb_floors_get(floors, cpu, 1);
+    job.floor = nb_floors_get(&run->floors, cpu, 1);
     cJSON *answer released_by(nb_json_release) = nb_launcher_ask(&job, silence_s, &outcome);
-    if (answer && read_answer(&o->trials[trial], o->n_arms, answer, floors, out) != 0 && !out->reason[0])
+    if (answer && read_answer(t, o->n_arms, answer, &run->floors, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
     return nb_launcher_ends(&outcome);
 }
 
 /* A trial that went wrong is out, and says why. */
-static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
-                        struct nb_floors *floors) {
-    struct tune_trial *t = &o->trials[trial];
+static int launch_trial(struct tuning_run *run, struct tune_outcome *o, struct tune_trial *t, int launch) {
     struct answer answer;
     if (t->n_launches < (size_t)launch) return 0;
-    const int ended = ask(o, trial, launch, options, floors, &answer);
+    const int ended = ask(run, o, t, launch, &answer);
     if (ended != 0) return ended;
     if (answer.differs)
         snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning; they must not");
     if (answer.reason[0]) {
-        snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", o->cases[trial].variant,
-                 o->cases[trial].shape.text, answer.reason);
+        snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", t->c.variant, t->c.shape.text, answer.reason);
         nb_warn("tune: %s", o->reason);
         t->n_launches = 0;
         return 0;
     }
-    for (int a = 0; a < o->n_arms; a++) t->gain_in[a][t->n_launches] = answer.gain[a];
+    for (int a = 0; a < o->n_arms; a++) t->gain[a][t->n_launches] = answer.gain[a];
     t->n_launches++;
     return 0;
 }
@@ -369,7 +335,7 @@ static int launch_all(struct tuning_run *run, double start_s) {
         for (size_t i = 0; i < run->n_topics; i++)
             for (size_t t = 0; t < run->topics[i].n_trials; t++) {
                 nb_progress((double)done++, (double)total, nb_now_s() - start_s, run->topics[i].topic->name);
-                const int ended = launch_trial(&run->topics[i], t, l, &run->options, &run->floors);
+                const int ended = launch_trial(run, &run->topics[i], &run->topics[i].trials[t], l);
                 if (ended != 0) return ended;
                 if (nb_interrupted()) return nb_interrupted();
             }
@@ -378,38 +344,43 @@ static int launch_all(struct tuning_run *run, double start_s) {
 
 /* ---- verdicts ---- */
 
+static double gain_at(const struct tune_trial *trial, int arm, size_t launch) {
+    return trial->gain[arm][launch].ln[trial->state[arm]];
+}
+
 /* 95 %, on the logarithm; NaN bounds below six launches. */
 static struct nb_interval gain_of(const struct tune_trial *trial, int arm) {
-    return nb_over_launches(trial->gain[arm], trial->n_launches, 0.95);
+    double *gains freed = nb_alloc(trial->n_launches + 1, sizeof *gains);
+    for (size_t l = 0; l < trial->n_launches; l++) gains[l] = gain_at(trial, arm, l);
+    return nb_over_launches(gains, trial->n_launches, 0.95);
 }
 
-/* What is beyond the margin for sure; 0 otherwise. */
-static double sure_gain(const struct tune_trial *trial, int arm) {
-    const struct nb_interval gain = gain_of(trial, arm);
-    return gain.low > NB_TUNE_MARGIN || gain.high < -NB_TUNE_MARGIN ? gain.value : 0;
-}
-
-static double score(const struct tune_trial *trials, size_t n, const struct tune_candidate *candidate) {
+/* Of all trials in which the candidate is not what the default is what is beyond the margin for sure. */
+static double score(const struct tune_outcome *o, const struct tune_candidate *candidate) {
     double sum = 0;
-    for (size_t t = 0; t < n; t++) {
-        const int arm = candidate->arm[trials[t].shape];
-        if (arm != trials[t].base_arm && trials[t].n_launches > 0) sum += sure_gain(&trials[t], arm);
+    for (size_t t = 0; t < o->n_trials; t++) {
+        const int arm = candidate->arm[o->trials[t].shape];
+        if (arm == o->trials[t].base_arm || o->trials[t].n_launches == 0) continue;
+        const struct nb_interval gain = gain_of(&o->trials[t], arm);
+        if (gain.low > NB_TUNE_MARGIN || gain.high < -NB_TUNE_MARGIN) sum += gain.value;
     }
     return sum;
 }
 
-/* Of each launch the mean over the trials in which the candidate is not what the default is. */
-static struct nb_interval mean_gain(const struct tune_trial *trials, size_t n, const struct tune_candidate *candidate,
+/* Of each launch the mean over those trials. */
+static struct nb_interval mean_gain(const struct tune_outcome *o, const struct tune_candidate *candidate,
                                     size_t *n_differ) {
     size_t n_launches = 0;
-    for (size_t t = 0; t < n; t++) n_launches = trials[t].n_launches > n_launches ? trials[t].n_launches : n_launches;
+    for (size_t t = 0; t < o->n_trials; t++)
+        if (o->trials[t].n_launches > n_launches) n_launches = o->trials[t].n_launches;
     double *means freed = nb_alloc(n_launches + 1, sizeof *means);
     for (size_t l = 0; l < n_launches; l++) {
         size_t counted = 0;
-        for (size_t t = 0; t < n; t++) {
-            const int arm = candidate->arm[trials[t].shape];
-            if (arm == trials[t].base_arm || l >= trials[t].n_launches || !isfinite(trials[t].gain[arm][l])) continue;
-            means[l] += trials[t].gain[arm][l];
+        for (size_t t = 0; t < o->n_trials; t++) {
+            const struct tune_trial *trial = &o->trials[t];
+            const int arm = candidate->arm[trial->shape];
+            if (arm == trial->base_arm || l >= trial->n_launches || !isfinite(gain_at(trial, arm, l))) continue;
+            means[l] += gain_at(trial, arm, l);
             counted++;
         }
         means[l] = counted ? means[l] / (double)counted : (double)NAN;
@@ -420,21 +391,19 @@ static struct nb_interval mean_gain(const struct tune_trial *trials, size_t n, c
 
 /* The candidate with the largest sum of gains, counting of each trial only what is beyond the margin with its whole interval, gain or
  * loss. It wins over the default when the mean gain is, too. */
-static void tune_judge(const struct tune_trial *trials, size_t n_trials, const struct tune_candidate *candidates,
-                       size_t n_candidates, struct tune_verdict *out) {
+static void judge(struct tune_outcome *o) {
     double best = -INFINITY; /* score of the best so far */
-    *out = (struct tune_verdict){.candidate = -1, .gain = {NAN, NAN, NAN}};
-    for (size_t c = 0; c < n_candidates; c++) {
+    struct tune_verdict *v = &o->verdict;
+    *v = (struct tune_verdict){.candidate = -1, .gain = {NAN, NAN, NAN}};
+    for (size_t c = 0; c < o->n_candidates; c++) {
         size_t n_differ = 0;
-        const struct nb_interval gain = mean_gain(trials, n_trials, &candidates[c], &n_differ);
-        const double own = score(trials, n_trials, &candidates[c]);
+        const struct nb_interval gain = mean_gain(o, &o->candidates[c], &n_differ);
+        const double own = score(o, &o->candidates[c]);
         /* Of two that are as good where it is sure, the one that leaves more of what is not sure alone. */
-        const bool as_good = own >= best - 1e-12, surer = !(gain.low <= out->gain.low);
+        const bool as_good = own >= best - 1e-12, surer = !(gain.low <= v->gain.low);
         if (n_differ == 0 || !as_good || (own <= best + 1e-12 && !surer)) continue;
         best = own;
-        out->gain = gain;
-        out->n_trials = n_differ;
-        out->candidate = own > 0 && gain.low > NB_TUNE_MARGIN ? (int)c : -1;
+        *v = (struct tune_verdict){own > 0 && gain.low > NB_TUNE_MARGIN ? (int)c : -1, gain, n_differ};
     }
 }
 
@@ -446,20 +415,19 @@ static void take_over(struct nb_tuning *t, const struct nb_tuning *candidate, co
     }
 }
 
-/* Of all arms the gains in the state of the core that serves for each. */
-static void take_states(struct tune_trial *t, int n_arms) {
-    for (int a = 0; a < n_arms; a++) {
-        const enum nb_state state = nb_state_over_launches(t->gain_in[a], t->n_launches, 0.95);
-        for (size_t l = 0; l < t->n_launches; l++) t->gain[a][l] = t->gain_in[a][l].ln[state];
-    }
+/* The gains of an arm are those in the state of the core that serves for it. */
+static void choose_states(struct tune_outcome *o) {
+    for (size_t i = 0; i < o->n_trials; i++)
+        for (int a = 0; a < o->n_arms; a++)
+            o->trials[i].state[a] = nb_state_over_launches(o->trials[i].gain[a], o->trials[i].n_launches, 0.95);
 }
 
 static void judge_all(struct tuning_run *run) {
     run->tuned = run->base;
     for (size_t i = 0; i < run->n_topics; i++) {
         struct tune_outcome *o = &run->topics[i];
-        for (size_t t = 0; t < o->n_trials; t++) take_states(&o->trials[t], o->n_arms);
-        tune_judge(o->trials, o->n_trials, o->candidates, o->n_candidates, &o->verdict);
+        choose_states(o);
+        judge(o);
         if (o->verdict.candidate >= 0) take_over(&run->tuned, &o->candidates[o->verdict.candidate].tuning, &run->base);
     }
 }
@@ -490,29 +458,24 @@ static void add_cpu(cJSON *json) {
 }
 
 /* The setting that makes an arm what it is; of a default that is none of the settings its own value. */
-static void add_setting(cJSON *json, const struct tune_outcome *o, int arm, const struct nb_tuning *base) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    if (arm < N_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base))
-        nb_strbuf_add(&text, o->topic->settings[arm]);
-    else
-        nb_strbuf_addf(&text, "%s=%lld", o->topic->field,
-                       (long long)nb_tuning_get(base, nb_tuning_field_find(o->topic->field)));
-    nb_json_text(json, "setting", text.text);
+static void add_setting(cJSON *json, const struct tune_outcome *o, int arm) {
+    char *own freed = nb_textf("%s=%lld", o->topic->field, (long long)base_value(o));
+    const bool is_base = arm == N_SETTINGS || !o->topic->settings[arm] || nb_tuning_equal(&o->arms[arm], o->base);
+    nb_json_text(json, "setting", is_base ? own : o->topic->settings[arm]);
 }
 
-static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, const struct nb_tuning *base) {
-    const struct tune_trial *trial = &o->trials[t];
+static void add_trial(cJSON *trials, const struct tune_outcome *o, const struct tune_trial *trial) {
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     cJSON *json = nb_json_add_object(trials);
-    nb_case_key(&o->cases[t], &key);
+    nb_case_key(&trial->c, &key);
     nb_json_text(json, "key", key.text);
     cJSON_AddNumberToObject(json, "size", (double)o->shapes[trial->shape].size);
     cJSON_AddNumberToObject(json, "launches", (double)trial->n_launches);
     cJSON *arms = cJSON_AddArrayToObject(json, "arms");
-    for (int a = 0; a < trial->n_arms; a++) {
+    for (int a = 0; a < o->n_arms; a++) {
         cJSON *arm = nb_json_add_object(arms);
         const struct nb_interval gain = gain_of(trial, a);
-        add_setting(arm, o, a, base);
+        add_setting(arm, o, a);
         cJSON_AddBoolToObject(arm, "default", a == trial->base_arm);
         add_gain(arm, &gain);
     }
@@ -524,20 +487,20 @@ static bool is_measured(const struct tune_outcome *o) {
     return measured;
 }
 
-static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct nb_tuning *base) {
+static void add_topic(cJSON *topics, const struct tune_outcome *o) {
     const bool changed = o->verdict.candidate >= 0;
     struct nb_strbuf chosen released_by(nb_strbuf_release) = {0};
     cJSON *json = nb_json_add_object(topics);
     nb_json_text(json, "name", o->topic->name);
     nb_json_text(json, "field", o->topic->field);
     nb_json_text(json, "verdict", !is_measured(o) ? "not_measured" : changed ? "measured" : "default");
-    if (changed) nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, base, &chosen);
+    if (changed) nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, o->base, &chosen);
     nb_json_text(json, "setting", changed ? chosen.text : NULL);
     nb_json_text(json, "reason", o->reason[0] ? o->reason : NULL);
     add_gain(json, &o->verdict.gain);
     cJSON_AddNumberToObject(json, "trials_that_differ", (double)o->verdict.n_trials);
     cJSON *trials = cJSON_AddArrayToObject(json, "trials");
-    for (size_t t = 0; t < o->n_trials; t++) add_trial(trials, o, t, base);
+    for (size_t t = 0; t < o->n_trials; t++) add_trial(trials, o, &o->trials[t]);
 }
 
 static cJSON *tuning_json(const struct tuning_run *run) {
@@ -556,7 +519,7 @@ static cJSON *tuning_json(const struct tuning_run *run) {
     cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(&run->tuned));
     cJSON_AddItemToObject(json, "defaults", nb_tuning_to_json(&run->base));
     cJSON *topics = cJSON_AddArrayToObject(json, "topics");
-    for (size_t i = 0; i < run->n_topics; i++) add_topic(topics, &run->topics[i], &run->base);
+    for (size_t i = 0; i < run->n_topics; i++) add_topic(topics, &run->topics[i]);
     return json;
 }
 
@@ -571,7 +534,10 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
     for (size_t i = 0; i < N_TOPICS; i++) {
         if (options->first_use && !all_topics[i].at_first_use) continue;
         struct tune_outcome *o = &run.topics[run.n_topics++];
-        plan_topic(o, &all_topics[i], &run);
+        const struct nb_entry *entry = nb_registry_widest(all_topics[i].kernel, NB_F32);
+        plan_topic(o, &all_topics[i], &run.base);
+        if (entry) add_trials(o, entry, options->launches);
+        if (o->n_trials == 0) snprintf(o->reason, sizeof o->reason, "this build has no %s", o->topic->kernel);
     }
     nb_watch_interrupts();
     nb_floors_load(&run.floors);
@@ -587,10 +553,7 @@ int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_m
     *file = ended >= 0 ? tuning_json(&run) : NULL;
     for (size_t i = 0; i < run.n_topics; i++)
         for (size_t t = 0; t < run.topics[i].n_trials; t++)
-            for (int a = 0; a < run.topics[i].n_arms; a++) {
-                free(run.topics[i].trials[t].gain[a]);
-                free(run.topics[i].trials[t].gain_in[a]);
-            }
+            for (int a = 0; a < run.topics[i].n_arms; a++) free(run.topics[i].trials[t].gain[a]);
     free(run.topics);
     return ended;
 }

@@ -218,92 +218,80 @@ static const struct tune_topic *topic_of(const char *field) {
     return NULL;
 }
 
-struct invented {
-    struct nb_tuning base;
-    struct tune_shape shapes[N_SHAPES];
-    struct tune_candidate candidates[N_CANDIDATES];
-    struct tune_trial trials[N_SHAPES];
-    double gains[N_SHAPES][N_SETTINGS + 1][LAUNCHES];
-    size_t n_shapes, n_candidates;
-};
-
 /* Every arm takes ln time[shape][arm], with noise of so much from launch to launch. */
-static struct tune_verdict judge(struct invented *w, const char *field, double times[][3], double noise) {
-    const struct tune_topic *topic = topic_of(field);
-    struct nb_tuning arms[N_SETTINGS + 1];
-    int base_arm[N_SHAPES];
-    struct tune_verdict verdict;
-    const int n_arms = tune_arms(topic, &w->base, arms);
-    w->n_shapes = topic->shapes(nb_cpu_light(), w->shapes);
-    w->n_candidates = tune_candidates(topic, &w->base, w->shapes, w->n_shapes, w->candidates);
-    tune_base_arms(topic, &w->base, w->shapes, w->n_shapes, base_arm);
-    for (size_t s = 0; s < w->n_shapes; s++) {
-        w->trials[s] =
-            (struct tune_trial){.shape = s, .base_arm = base_arm[s], .n_launches = LAUNCHES, .n_arms = n_arms};
-        for (int a = 0; a < n_arms; a++) {
-            w->trials[s].gain[a] = w->gains[s][a];
+static struct tune_outcome judged(const struct nb_tuning *base, const char *field, double times[][3], double noise) {
+    static struct nb_by_state gains[N_SHAPES][N_SETTINGS + 1][LAUNCHES];
+    struct tune_outcome o;
+    plan_topic(&o, topic_of(field), base);
+    for (o.n_trials = 0; o.n_trials < o.n_shapes; o.n_trials++) {
+        const size_t s = o.n_trials;
+        struct tune_trial *t = &o.trials[s];
+        *t = (struct tune_trial){.shape = s, .base_arm = base_arm_of(&o, s), .n_launches = LAUNCHES};
+        for (int a = 0; a < o.n_arms; a++) {
+            t->gain[a] = gains[s][a];
             for (int l = 0; l < LAUNCHES; l++)
-                w->gains[s][a][l] = times[s][base_arm[s]] - times[s][a] + noise * (l % 2 ? 1 : -1) * (a + 1);
+                gains[s][a][l].ln[0] = times[s][t->base_arm] - times[s][a] + noise * (l % 2 ? 1 : -1) * (a + 1);
         }
     }
-    tune_judge(w->trials, w->n_shapes, w->candidates, w->n_candidates, &verdict);
-    return verdict;
+    judge(&o);
+    return o;
 }
 
 Test(tune, nothing_but_noise_leaves_the_default) {
     static double even[N_SHAPES][3];
-    struct invented w = {0};
-    nb_tuning_default(&w.base);
-    cr_expect_eq(judge(&w, "slab_bytes", even, 0.02).candidate, -1);
-    cr_expect_eq(judge(&w, "slab_bytes", even, 0).candidate, -1);
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    cr_expect_eq(judged(&base, "slab_bytes", even, 0.02).verdict.candidate, -1);
+    cr_expect_eq(judged(&base, "slab_bytes", even, 0).verdict.candidate, -1);
 }
 
 Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
     static double times[N_SHAPES][3];
-    struct invented w = {0};
-    nb_tuning_default(&w.base);
-    w.base.slab_bytes = 0;
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    base.slab_bytes = 0;
     for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05; /* faster on the three smallest */
-    const struct tune_verdict v = judge(&w, "slab_bytes", times, 0.002);
-    cr_assert_geq(v.candidate, 0);
-    const struct nb_tuning *t = &w.candidates[v.candidate].tuning;
-    cr_expect_gt(t->slab_bytes, w.shapes[2].size);
-    cr_expect_lt(t->slab_bytes, w.shapes[3].size);
-    cr_expect_eq(v.n_trials, 3);
-    cr_expect_gt(v.gain.low, 0.03);
-    cr_expect_eq(judge(&w, "slab_bytes", times, 0.06).candidate, -1, "the same gain under more noise");
+    const struct tune_outcome o = judged(&base, "slab_bytes", times, 0.002);
+    cr_assert_geq(o.verdict.candidate, 0);
+    const struct nb_tuning *t = &o.candidates[o.verdict.candidate].tuning;
+    cr_expect_gt(t->slab_bytes, o.shapes[2].size);
+    cr_expect_lt(t->slab_bytes, o.shapes[3].size);
+    cr_expect_eq(o.verdict.n_trials, 3);
+    cr_expect_gt(o.verdict.gain.low, 0.03);
+    cr_expect_eq(judged(&base, "slab_bytes", times, 0.06).verdict.candidate, -1, "the same gain under more noise");
 }
 
 Test(tune, a_default_that_costs_is_left) {
     static double times[N_SHAPES][3];
-    struct invented w = {0};
-    nb_tuning_default(&w.base);
-    w.base.stream_bytes = 1; /* everything streams, and it is slow except on the largest */
+    struct tune_shape shapes[N_SHAPES];
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    base.stream_bytes = 1; /* everything streams, and it is slow except on the largest */
     for (size_t s = 0; s < N_SHAPES; s++) times[s][0] = 0.3;
-    const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), w.shapes);
+    const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), shapes);
     times[n - 1][0] = -0.2;
-    const struct tune_verdict v = judge(&w, "stream_bytes", times, 0.01);
-    cr_assert_geq(v.candidate, 0);
-    cr_expect_gt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 2].size);
-    cr_expect_lt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 1].size);
+    struct tune_outcome o = judged(&base, "stream_bytes", times, 0.01);
+    cr_assert_geq(o.verdict.candidate, 0);
+    cr_expect_gt(o.candidates[o.verdict.candidate].tuning.stream_bytes, shapes[n - 2].size);
+    cr_expect_lt(o.candidates[o.verdict.candidate].tuning.stream_bytes, shapes[n - 1].size);
     times[n - 1][0] = 0.2; /* slow there too: nothing streams */
-    const struct tune_verdict never = judge(&w, "stream_bytes", times, 0.01);
-    cr_assert_geq(never.candidate, 0);
-    cr_expect_eq(w.candidates[never.candidate].tuning.stream_bytes, 0);
+    o = judged(&base, "stream_bytes", times, 0.01);
+    cr_assert_geq(o.verdict.candidate, 0);
+    cr_expect_eq(o.candidates[o.verdict.candidate].tuning.stream_bytes, 0);
 }
 
 Test(tune, a_trial_without_launches_says_nothing) {
     static double times[N_SHAPES][3];
-    struct invented w = {0};
-    struct tune_verdict v;
-    nb_tuning_default(&w.base);
-    w.base.slab_bytes = 0;
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    base.slab_bytes = 0;
     for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = -0.05;
-    cr_assert_geq(judge(&w, "slab_bytes", times, 0).candidate, 0);
-    for (size_t s = 0; s < w.n_shapes; s++) w.trials[s].n_launches = 0;
-    tune_judge(w.trials, w.n_shapes, w.candidates, w.n_candidates, &v);
-    cr_expect_eq(v.candidate, -1);
-    cr_expect(isnan(v.gain.value));
+    struct tune_outcome o = judged(&base, "slab_bytes", times, 0);
+    cr_assert_geq(o.verdict.candidate, 0);
+    for (size_t s = 0; s < o.n_shapes; s++) o.trials[s].n_launches = 0;
+    judge(&o);
+    cr_expect_eq(o.verdict.candidate, -1);
+    cr_expect(isnan(o.verdict.gain.value));
 }
 
 Test(tuning, a_topic_without_a_winner_shows_what_its_trials_gave) {
