@@ -12,38 +12,29 @@
 void nb_figure_init(struct nb_figure *f, const char *name) {
     struct nb_strbuf safe = {0};
     nb_escape_file_name(&safe, name);
-    *f = (struct nb_figure){.name = safe.text};
-}
-
-static void free_all(char **texts, size_t n) {
-    for (size_t i = 0; i < n; i++) free(texts[i]);
-    free(texts);
+    *f = (struct nb_figure){.name = safe.text, .n_panels = 1};
 }
 
 void nb_figure_release(struct nb_figure *f) {
     for (size_t i = 0; i < f->n_lines; i++) free(f->lines[i].points);
-    for (size_t p = 0; p < NB_FIGURE_PANELS; p++) {
+    for (size_t p = 0; p < NB_FIGURE_PANELS; p++)
         nb_free_all(f->heats[p].x, f->heats[p].y, f->heats[p].value, f->heats[p].state);
-    }
-    free(f->lines);
-    free_all(f->entries, f->n_entries);
-    free_all(f->names, f->n_names);
-    nb_free_all(f->name, f->title, f->subtitle, f->caption, f->footer);
+    nb_strings_release(&f->entries);
+    nb_strings_release(&f->names);
+    nb_free_all(f->lines, f->name, f->title, f->subtitle, f->caption, f->footer);
     *f = (struct nb_figure){0};
 }
 
-static size_t find_or_add(char ***texts, size_t *n, const char *text) {
-    for (size_t i = 0; i < *n; i++)
-        if (strcmp((*texts)[i], text) == 0) return i;
-    *NB_PUSH(*texts, *n) = nb_strdup(text);
-    return *n - 1;
+static size_t find_or_add(struct nb_strings *texts, const char *text) {
+    for (size_t i = 0; i < texts->n; i++)
+        if (strcmp(texts->items[i], text) == 0) return i;
+    nb_strings_add(texts, text);
+    return texts->n - 1;
 }
 
-size_t nb_figure_entry(struct nb_figure *f, const char *label) {
-    return find_or_add(&f->entries, &f->n_entries, label);
-}
+size_t nb_figure_entry(struct nb_figure *f, const char *label) { return find_or_add(&f->entries, label); }
 
-size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, &f->n_names, name); }
+size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, name); }
 
 static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, bool law) {
     for (size_t i = 0; i < f->n_lines; i++) {

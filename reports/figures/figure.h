@@ -67,15 +67,13 @@ struct nb_figure {
     char *name;                                /* of its files, safe */
     char *title, *subtitle, *caption, *footer; /* owned; caption: how to read it, for the page */
     struct nb_panel panels[NB_FIGURE_PANELS];
-    size_t n_panels;
+    size_t n_panels;                        /* 1 in a new figure */
     bool scattered;                         /* measured points are not joined */
     struct nb_heat heats[NB_FIGURE_PANELS]; /* n_x 0: none */
     double heat_low, heat_high;             /* ends of the colour scale, */
     const char *heat_title;                 /* and what it shows */
-    char **entries;                         /* the legend */
-    size_t n_entries;
-    char **names; /* of rows; an entry that is one of them is not in the legend */
-    size_t n_names;
+    struct nb_strings entries;              /* the legend */
+    struct nb_strings names;                /* of rows; an entry that is one of them is not in the legend */
     struct nb_line *lines;
     size_t n_lines;
     struct nb_guide guides[NB_FIGURE_GUIDES];

@@ -58,16 +58,16 @@ static size_t wanted_look(const char *label) {
 
 /* Rows with names of their own need no legend of these. */
 static bool is_named(const struct nb_figure *f, size_t entry) {
-    for (size_t i = 0; i < f->n_names; i++)
-        if (strcmp(f->names[i], f->entries[entry]) == 0) return true;
+    for (size_t i = 0; i < f->names.n; i++)
+        if (strcmp(f->names.items[i], f->entries.items[entry]) == 0) return true;
     return false;
 }
 
 /* Of each entry; where an entry of the legend before has it, the next that is free. */
 static void choose_looks(const struct nb_figure *f, size_t *chosen) {
     bool taken[N_LOOKS] = {false};
-    for (size_t e = 0; e < f->n_entries; e++) {
-        size_t look = wanted_look(f->entries[e]);
+    for (size_t e = 0; e < f->entries.n; e++) {
+        size_t look = wanted_look(f->entries.items[e]);
         for (int tries = 0; tries < N_LOOKS && taken[look]; tries++) look = (look + 1) % N_LOOKS;
         taken[look] = !is_named(f, e);
         chosen[e] = look;
@@ -154,7 +154,7 @@ void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
         const struct nb_line *line = &f->lines[i];
         if (i) nb_strbuf_add(out, "\n\n");
         add_remark(out, "panel: ", f->panels[line->panel].title);
-        add_remark(out, line->law ? "predicted: " : "line: ", f->entries[line->entry]);
+        add_remark(out, line->law ? "predicted: " : "line: ", f->entries.items[line->entry]);
         nb_strbuf_addf(out, "# x = %s, y = %s, low, high, too noisy to rank\n", f->panels[line->panel].x_title,
                        f->panels[line->panel].y_title ? f->panels[line->panel].y_title : "place");
         for (size_t p = 0; p < line->n; p++) {
@@ -178,6 +178,11 @@ struct range {
     double least, most, least_positive;
 };
 
+/* Each point `at` of each `line` of a panel. */
+#define for_points(at, line, f, panel_of)                                                                              \
+    for (const struct nb_line *line = (f)->lines; line < (f)->lines + (f)->n_lines; line++)                            \
+        for (const struct nb_point *at = line->points; line->panel == (panel_of) && at < line->points + line->n; at++)
+
 static void widen(struct range *r, double value) {
     if (!(fabs(value) < BEYOND_DRAWING)) return;
     r->least = fmin(r->least, value);
@@ -195,9 +200,7 @@ static void leave_out_spikes(struct range *r, const struct nb_figure *f, size_t 
     enum { FEWEST = 8, ONE_IN = 20 };
     double *values freed = NULL;
     size_t n = 0;
-    for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++)
-            *NB_PUSH(values, n) = f->lines[i].points[p].y;
+    for_points(at, line, f, panel) * NB_PUSH(values, n) = at->y;
     if (n >= FEWEST) {
         const size_t k = 1 + n / ONE_IN;
         nb_sort(values, n);
@@ -213,26 +216,20 @@ static void leave_out_spikes(struct range *r, const struct nb_figure *f, size_t 
 static void widen_by_intervals(struct range *r, const struct nb_figure *f, size_t panel, bool linear) {
     const double span = r->most - r->least, room = linear && span > 0 ? span : INFINITY;
     const double least = r->least - room, most = r->most + room;
-    for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
-            const struct nb_point *at = &f->lines[i].points[p];
-            if (isfinite(at->low)) widen(r, fmax(at->low, least));
-            if (isfinite(at->high)) widen(r, fmin(at->high, most));
-        }
+    for_points(at, line, f, panel) {
+        if (isfinite(at->low)) widen(r, fmax(at->low, least));
+        if (isfinite(at->high)) widen(r, fmin(at->high, most));
+    }
 }
 
 static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axis) {
     const struct nb_panel *p = &f->panels[panel];
     const bool linear = is_linear(x_axis ? p->x_scale : p->y_scale);
     struct range r = {INFINITY, -INFINITY, INFINITY};
-    for (size_t i = 0; i < f->n_lines; i++) {
-        const struct nb_line *line = &f->lines[i];
-        for (size_t k = 0; line->panel == panel && k < line->n; k++)
-            widen(&r, x_axis ? line->points[k].x : line->points[k].y);
-    }
-    if (linear && !x_axis && !f->n_names) leave_out_spikes(&r, f, panel);
-    if (x_axis == (f->n_names > 0)) widen_by_intervals(&r, f, panel, linear);
-    for (size_t i = 0; x_axis && f->n_names && i < f->n_guides; i++) widen(&r, f->guides[i].x);
+    for_points(at, line, f, panel) widen(&r, x_axis ? at->x : at->y);
+    if (linear && !x_axis && !f->names.n) leave_out_spikes(&r, f, panel);
+    if (x_axis == (f->names.n > 0)) widen_by_intervals(&r, f, panel, linear);
+    for (size_t i = 0; x_axis && f->names.n && i < f->n_guides; i++) widen(&r, f->guides[i].x);
     const struct nb_heat *heat = &f->heats[panel];
     for (size_t i = 0; i < (x_axis ? heat->n_x : heat->n_y); i++) widen(&r, x_axis ? heat->x[i] : heat->y[i]);
     if (r.least > r.most) r.least = 0, r.most = 1;
@@ -274,15 +271,13 @@ static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct 
     enum { MOST = 10 };
     double lengths[MOST], label = 0, nearest = 0.09; /* in parts of the axis */
     size_t n = 0;
-    for (size_t i = 0; i < f->n_lines; i++)
-        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
-            double x = f->lines[i].points[p].x;
-            size_t known = 0;
-            while (known < n && lengths[known] != x) known++;
-            if (known < n) continue;
-            if (n == MOST || x <= 0) return false;
-            lengths[n++] = x;
-        }
+    for_points(at, line, f, panel) {
+        size_t known = 0;
+        while (known < n && lengths[known] != at->x) known++;
+        if (known < n) continue;
+        if (n == MOST || at->x <= 0) return false;
+        lengths[n++] = at->x;
+    }
     if (n == 0) return false;
     nb_sort(lengths, n);
     nb_strbuf_add(out, "  set xtics (");
@@ -378,10 +373,10 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
 
 /* The rows of the figure by name, the first on top. */
 static void add_names(const struct nb_figure *f, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->n_names - 1);
-    for (size_t i = 0; i < f->n_names; i++) {
+    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->names.n - 1);
+    for (size_t i = 0; i < f->names.n; i++) {
         nb_strbuf_add(out, i ? ", " : "");
-        nb_escape_gnuplot(out, f->names[i]);
+        nb_escape_gnuplot(out, f->names.items[i]);
         nb_strbuf_addf(out, " %zu", i);
     }
     nb_strbuf_add(out, ")\n");
@@ -434,16 +429,14 @@ static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf
 static void add_spikes(const struct nb_figure *f, size_t panel, const size_t *chosen, struct nb_strbuf *out) {
     const enum nb_scale scale = f->panels[panel].y_scale;
     const struct range r = range_of(f, panel, false);
-    for (size_t i = 0; i < f->n_lines && is_linear(scale); i++)
-        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
-            const struct nb_point *at = &f->lines[i].points[p];
-            if (f->lines[i].law || !(at->y < r.least || at->y > r.most)) continue;
-            nb_strbuf_addf(out,
-                           "  set label '%s %.3g%s' at first %.17g, graph %s center font ',9' textcolor rgb '%s' "
-                           "noenhanced\n",
-                           at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : "%", at->x,
-                           at->y > r.most ? "0.99" : "0.02", looks[chosen[f->lines[i].entry]].color);
-        }
+    for_points(at, line, f, panel) {
+        if (!is_linear(scale) || line->law || !(at->y < r.least || at->y > r.most)) continue;
+        nb_strbuf_addf(out,
+                       "  set label '%s %.3g%s' at first %.17g, graph %s center font ',9' textcolor rgb '%s' "
+                       "noenhanced\n",
+                       at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : "%", at->x,
+                       at->y > r.most ? "0.99" : "0.02", looks[chosen[line->entry]].color);
+    }
 }
 
 static void add_axes(const struct nb_figure *f, size_t panel, const size_t *chosen, struct nb_strbuf *out) {
@@ -488,22 +481,22 @@ static bool has_noise(const struct nb_figure *f) {
 }
 
 /* Widest text in terminal cells, as far as a picture gives it room. */
-static int widest(char *const *texts, size_t n) {
+static int widest(const struct nb_strings *texts) {
     size_t most = 4;
-    for (size_t i = 0; i < n; i++)
-        if (nb_utf8_cells(texts[i]) > most) most = nb_utf8_cells(texts[i]);
+    for (size_t i = 0; i < texts->n; i++)
+        if (nb_utf8_cells(texts->items[i]) > most) most = nb_utf8_cells(texts->items[i]);
     return most < 48 ? (int)most : 48;
 }
 
 static void lay_out(struct layout *l, const struct nb_figure *f) {
     const int n = f->n_panels ? (int)f->n_panels : 1;
-    *l = (struct layout){.left = f->n_names ? 24 + CHARACTER_WIDTH * widest(f->names, f->n_names) : 66};
-    l->chosen = nb_alloc(f->n_entries + 1, sizeof *l->chosen);
+    *l = (struct layout){.left = f->names.n ? 24 + CHARACTER_WIDTH * widest(&f->names) : 66};
+    l->chosen = nb_alloc(f->entries.n + 1, sizeof *l->chosen);
     choose_looks(f, l->chosen);
-    for (size_t e = 0; e < f->n_entries; e++) l->n_items += !is_named(f, e);
-    l->panel = f->n_names ? (l->n_items ? 42 : 20) * (int)f->n_names + 12 : PANEL;
+    for (size_t e = 0; e < f->entries.n; e++) l->n_items += !is_named(f, e);
+    l->panel = f->names.n ? (l->n_items ? 42 : 20) * (int)f->names.n + 12 : PANEL;
     for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) l->n_items += is_drawn_state(f, s);
-    l->n_columns = (WIDTH - 32) / (40 + CHARACTER_WIDTH * widest(f->entries, f->n_entries));
+    l->n_columns = (WIDTH - 32) / (40 + CHARACTER_WIDTH * widest(&f->entries));
     if (l->n_columns < 1) l->n_columns = 1;
     const int scale = nb_heat_is_in(f) ? 72 : 0, noise = has_noise(f) ? LINE : 0;
     l->top = TOP + (f->panels[0].title ? 16 : 0);
@@ -543,7 +536,7 @@ static void add_device(const struct nb_figure *f, const struct layout *l, struct
 
 /* Dashed is what is predicted, and nothing else. */
 static void add_styles(const struct nb_figure *f, const struct layout *l, struct nb_strbuf *out) {
-    for (size_t e = 0; e < f->n_entries; e++)
+    for (size_t e = 0; e < f->entries.n; e++)
         nb_strbuf_addf(out, "  set style line %zu lc rgb '%s' lw 1.8 dt 1 pt %d ps 0.75\n", e + 1,
                        looks[l->chosen[e]].color, looks[l->chosen[e]].shape);
 }
@@ -580,14 +573,14 @@ static void add_item(const struct layout *l, size_t *n, const char *text, const 
 static void add_legend(const struct nb_figure *f, const struct layout *l, struct nb_strbuf *out) {
     char point[96];
     size_t n = 0;
-    for (size_t e = 0; e < f->n_entries; e++) {
+    for (size_t e = 0; e < f->entries.n; e++) {
         const size_t look = l->chosen[e];
         if (is_named(f, e)) continue;
         if (is_measured(f, e))
             snprintf(point, sizeof point, "pt %d ps 0.9 lc rgb '%s'", looks[look].shape, looks[look].color);
         else
             snprintf(point, sizeof point, "lc rgb '%s' lw 1.8 dt 2", looks[look].color);
-        add_item(l, &n, f->entries[e], point, out);
+        add_item(l, &n, f->entries.items[e], point, out);
     }
     for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) {
         if (!is_drawn_state(f, s)) continue;
@@ -621,7 +614,7 @@ static void add_using(const struct nb_figure *f, size_t line, int which, struct 
 
 static void add_intervals(const struct nb_figure *f, size_t line, struct nb_strbuf *out) {
     const struct nb_panel *p = &f->panels[f->lines[line].panel];
-    const bool of_x = f->n_names > 0;
+    const bool of_x = f->names.n > 0;
     add_using(f, line, -1, out);
     for (int column = 3; column <= 4; column++) {
         nb_strbuf_add(out, ":");

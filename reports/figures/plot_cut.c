@@ -97,7 +97,6 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
     char *name = nb_textf("cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_names[p->pass],
                           nb_formats[p->dtype].name);
     struct nb_figure *f = nb_figures_new(figures, p->results, name);
-    f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, by == NB_BY_LENGTH ? "row length, elements" : "working set", "time saved",
                                      by == NB_BY_LENGTH ? NB_SCALE_LENGTH : NB_SCALE_BYTES, NB_SCALE_PERCENT};
     for (size_t i = 0; i < sweep.n; i++) {

@@ -49,7 +49,6 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, c
     if (cases.n >= FEWEST_KERNELS) {
         struct nb_figure *f =
             nb_figures_new(figures, results, nb_textf("frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype));
-        f->n_panels = 1;
         f->scattered = true;
         f->panels[0] = (struct nb_panel){NULL, "ns per element", "largest error, % of its bound", NB_SCALE_DECADES,
                                          NB_SCALE_SHARE};
@@ -57,7 +56,7 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, c
         f->title = nb_textf("%s%s %s: accuracy against speed", op, s->pass == NB_BACKWARD ? " backward" : "", dtype);
         f->subtitle = nb_strdup(cases.subtitle);
         f->caption = nb_strdup(caption);
-        if (f->n_entries < FEWEST_KERNELS) nb_figures_drop_last(figures);
+        if (f->entries.n < FEWEST_KERNELS) nb_figures_drop_last(figures);
     }
 }
 

@@ -33,7 +33,6 @@ static void draw(const struct nb_results *results, struct nb_peer_mean *means, s
     f->title = nb_strdup("Other libraries' time over ours");
     f->caption = nb_strdup(caption);
     f->scattered = true;
-    f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "time of theirs / time of ours", NULL, NB_SCALE_DECADES, NB_SCALE_NAMES};
     f->guides[f->n_guides++] = (struct nb_guide){.x = 1, .label = "even"};
     qsort(means, n, sizeof *means, by_ratio);
@@ -43,10 +42,9 @@ static void draw(const struct nb_results *results, struct nb_peer_mean *means, s
 }
 
 void nb_plot_peers(const struct nb_results *results, struct nb_figures *figures) {
-    struct nb_peer_comparisons comparisons;
+    struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release) = {0};
     struct nb_peer_mean *means freed = NULL;
     if (!nb_meta(results, "plan.compare") || nb_peer_comparisons_make(&comparisons, results) != 0) return;
     const size_t n = nb_peer_means(&comparisons, &means);
     if (n > 0) draw(results, means, n, figures);
-    nb_peer_comparisons_release(&comparisons);
 }

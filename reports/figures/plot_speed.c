@@ -41,7 +41,6 @@ static bool is_fastest_width(const struct nb_results *results, const struct nb_s
 }
 
 static void fill(struct nb_figure *f, const struct nb_results *results, const struct nb_sweep *sweep) {
-    f->n_panels = 1;
     f->panels[0] =
         (struct nb_panel){NULL, "row length, elements", "% of memcpy speed", NB_SCALE_LENGTH, NB_SCALE_SHARE};
     for (size_t i = 0; i < sweep->n; i++) {

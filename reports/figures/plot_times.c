@@ -60,7 +60,6 @@ static size_t sorted_rows(struct row *rows, const struct nb_results *results, co
 static void fill(struct nb_figure *f, const struct row *rows, size_t n) {
     enum { MOST = 32 };
     const struct nb_timing *fastest = &rows[0].record->timing;
-    f->n_panels = 1;
     f->scattered = true;
     f->panels[0] = (struct nb_panel){NULL, "time of a call, us", NULL, NB_SCALE_DECADES, NB_SCALE_NAMES};
     for (size_t i = 0; i < n && i < MOST; i++) {

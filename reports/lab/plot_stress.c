@@ -144,6 +144,7 @@ static void draw_map(const struct nb_results *meta, const struct studies *studie
                      struct nb_figures *figures) {
     struct nb_strbuf variants = {0};
     struct nb_figure *f = nb_figures_new(figures, meta, nb_textf("map-%s", kernel));
+    f->n_panels = 0;
     f->heat_low = -1;
     f->heat_high = 8;
     f->heat_title = "log10 of the error in ulp";

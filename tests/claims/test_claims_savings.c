@@ -25,7 +25,7 @@ Test(claims_savings, the_paper_s_rows_have_intervals) {
 
 static const struct nb_point *point_of(const struct nb_figure *f, const char *series) {
     for (size_t i = 0; i < f->n_lines; i++)
-        if (strcmp(f->entries[f->lines[i].entry], series) == 0) return &f->lines[i].points[0];
+        if (strcmp(f->entries.items[f->lines[i].entry], series) == 0) return &f->lines[i].points[0];
     cr_assert_fail("no %s", series);
     return NULL;
 }
@@ -41,8 +41,8 @@ Test(claims_savings, a_row_of_the_picture_has_what_was_published_and_what_was_fo
     nb_claims_savings_figure(&figures, document, &meta);
     cr_assert_eq(figures.n, 1);
     const struct nb_figure *f = &figures.list[0];
-    cr_assert_eq(f->n_names, 1);
-    cr_expect_str_eq(f->names[0], "Transformer, TensorFlow");
+    cr_assert_eq(f->names.n, 1);
+    cr_expect_str_eq(f->names.items[0], "Transformer, TensorFlow");
     cr_expect_float_eq(point_of(f, "published step")->x, 100 * (1 - 231.0 / 248), 1e-9);
     cr_expect_float_eq(point_of(f, "step here")->low, 9, 1e-9);
     cr_expect_float_eq(point_of(f, "unfused norm here")->high, 60, 1e-9);

@@ -106,8 +106,8 @@ Test(plots, kernels_are_sorted_by_time_and_named) {
     results.records[0].timing.noisy = true;
     nb_figures_init(&figures, &results);
     const struct nb_figure *f = figure_named(&figures, "times-hot");
-    cr_assert_eq(f->n_names, 2, "%zu: %s, %s", f->n_names, f->names[0], f->names[1]);
-    cr_expect_eq(strncmp(f->names[0], "rmsnorm_a ", 10), 0, "%s", f->names[0]);
+    cr_assert_eq(f->names.n, 2, "%zu: %s, %s", f->names.n, f->names.items[0], f->names.items[1]);
+    cr_expect_eq(strncmp(f->names.items[0], "rmsnorm_a ", 10), 0, "%s", f->names.items[0]);
     cr_expect_float_eq(f->lines[0].points[0].x, 1, 1e-12);
     cr_expect(!f->lines[0].points[0].noisy && f->lines[1].points[0].noisy);
 }
@@ -120,7 +120,6 @@ static const char *script_of(enum nb_scale scale, const struct nb_point *points,
     struct nb_figure f released_by(nb_figure_release);
     char entry[8];
     nb_figure_init(&f, "axes");
-    f.n_panels = 1;
     f.panels[0] = (struct nb_panel){"p", "x", "y", NB_SCALE_LINEAR, scale};
     for (size_t i = 0; i < n; i++) {
         snprintf(entry, sizeof entry, "%zu", i / 3);
@@ -178,11 +177,12 @@ static void expect_legend(const struct nb_figure *f, const char *dir) {
     char *svg = get_file(dir, name);
     double width = 0, height = 0;
     cr_assert_eq(sscanf(strstr(svg, "viewBox"), "viewBox=\"0 0 %lf %lf\"", &width, &height), 2);
-    for (size_t e = 0; e < f->n_entries; e++) {
-        snprintf(word, sizeof word, ">%s<", f->entries[e]);
-        cr_expect_eq(times_in(svg, word), 1, "%s: %s is there %d times", f->name, f->entries[e], times_in(svg, word));
+    for (size_t e = 0; e < f->entries.n; e++) {
+        snprintf(word, sizeof word, ">%s<", f->entries.items[e]);
+        cr_expect_eq(times_in(svg, word), 1, "%s: %s is there %d times", f->name, f->entries.items[e],
+                     times_in(svg, word));
         for (size_t other = 0; other < e; other++)
-            cr_expect_str_neq(f->entries[other], f->entries[e], "%s: two alike", f->name);
+            cr_expect_str_neq(f->entries.items[other], f->entries.items[e], "%s: two alike", f->name);
     }
     for (const char *at = strstr(svg, "translate("); at; at = strstr(at + 1, "translate(")) {
         double x = 0, y = 0;
@@ -224,7 +224,6 @@ Test(plots, an_algorithm_looks_the_same_in_all_figures) {
         struct nb_figure f released_by(nb_figure_release);
         struct nb_strbuf script released_by(nb_strbuf_release) = {0};
         nb_figure_init(&f, "colors");
-        f.n_panels = 1;
         for (int k = 0; k < 3; k++) nb_figure_entry(&f, labels[i][k]);
         nb_figure_script(&f, &script);
         for (int k = 0; k < 2; k++) {

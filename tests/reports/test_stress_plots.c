@@ -38,7 +38,7 @@ Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
 static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, const char *entry, bool law) {
     for (size_t i = 0; i < f->n_lines; i++) {
         const struct nb_line *line = &f->lines[i];
-        if (line->panel == panel && line->law == law && strcmp(f->entries[line->entry], entry) == 0) return line;
+        if (line->panel == panel && line->law == law && strcmp(f->entries.items[line->entry], entry) == 0) return line;
     }
     cr_assert_fail("%s: no line %s", f->name, entry);
     return NULL;
@@ -59,7 +59,7 @@ Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
                                            NB_HEAT_VALUE, NB_HEAT_VALUE, NB_HEAT_ZERO};
     cr_assert_arr_eq(heat->state, states, sizeof states);
     cr_assert_float_eq(heat->value[4], 7.9, 1e-12);
-    cr_assert_eq(f->n_entries, 1, "a line of one point is none");
+    cr_assert_eq(f->entries.n, 1, "a line of one point is none");
     const struct nb_line *line = line_of(f, 0, "x^2 overflows", true);
     cr_assert_float_eq(line->points[1].x, 3, 1e-12);
     cr_assert_not_null(strstr(figures.notes.text, "1 studies of another width"));
