@@ -214,33 +214,24 @@ static void add_copies(struct nb_strbuf *out, const cJSON *rates) {
     nb_strbuf_add(out, " here.");
 }
 
-static void say(const struct nb_page *page, struct nb_strbuf *text) {
-    nb_page_say(page, text->text);
-    nb_strbuf_clear(text);
-}
-
 static void add_page(const struct nb_page *page, const cJSON *document) {
     const cJSON *rates = nb_json_get(document, "rates");
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     add_answer(&text, document);
-    say(page, &text);
+    nb_page_tell(page, &text);
     add_table(page, document);
     if (nb_json_get_number(rates, "launches") == 0) return;
     add_products(&text, rates);
     add_norms(&text, document);
-    say(page, &text);
+    nb_page_tell(page, &text);
     add_copies(&text, rates);
-    say(page, &text);
+    nb_page_tell(page, &text);
 }
 
 int nb_model_answer_print(const cJSON *document, const char *format, FILE *out) {
     struct nb_strbuf text = {0};
-    if (strcmp(format, "json") == 0) {
-        nb_json_print_pretty(document, 0, &text);
-        nb_strbuf_add(&text, "\n");
-    } else {
-        const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
-        add_page(&page, document);
-    }
+    if (strcmp(format, "json") == 0) return nb_output_document(document, out);
+    const struct nb_page page = nb_page_for(out, strcmp(format, "markdown") == 0, &text);
+    add_page(&page, document);
     return nb_output(&text, out);
 }

@@ -18,11 +18,7 @@ enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 
 static void add_items(const struct nb_claims_page *p, const struct nb_strings *items) {
     nb_claims_add(p, "", items->n ? "<ul>\n" : "");
-    for (size_t i = 0; i < items->n; i++) {
-        nb_claims_add(p, "- ", "<li>");
-        nb_claims_text(p, items->items[i]);
-        nb_claims_add(p, "\n", "</li>\n");
-    }
+    for (size_t i = 0; i < items->n; i++) nb_claims_item(p, items->items[i]);
     nb_claims_add(p, "\n", items->n ? "</ul>\n" : "");
 }
 
@@ -117,12 +113,11 @@ static void add_rules(const struct nb_claims_page *p, const cJSON *reading) {
 }
 
 static void add_figures(const struct nb_claims_page *p, const cJSON *reading) {
-    static const char *const titles[] = {"where", "measured", "outcome", "why", "evidence"};
     const cJSON *figures = nb_json_get(reading, "figures"), *figure;
-    struct nb_grid grid released_by(nb_grid_release);
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("where", "measured", "outcome", "why", "evidence");
     const int n = cJSON_GetArraySize(figures);
     int i = 0;
-    nb_grid_init(&grid, titles, p->html ? 5 : 4);
+    if (!p->html) grid.n_columns = 4;
     cJSON_ArrayForEach(figure, figures) {
         struct nb_strbuf value released_by(nb_strbuf_release) = {0};
         if (i++ >= MOST_FIGURES && !p->html) break;
@@ -249,11 +244,9 @@ void nb_claims_markdown(const cJSON *document, struct nb_figures *figures, struc
     add_all(&(struct nb_claims_page){.out = out}, document, figures, "");
 }
 
-static int write_page(const char *dir, const char *name, struct nb_strbuf *text) {
+static int write_page(const char *dir, const char *name, const struct nb_strbuf *text) {
     char *path freed = nb_path_join(dir, name);
-    const int result = nb_file_write(path, text->text, text->len);
-    nb_strbuf_release(text);
-    return result;
+    return nb_file_write(path, text->text, text->len);
 }
 
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {

@@ -85,17 +85,6 @@ static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
 
 /* ---- its tables ---- */
 
-static void add_percent(struct nb_grid *grid, const struct nb_interval *i) {
-    nb_strbuf_add(&grid->cell, "");
-    nb_format_share(&grid->cell, i);
-    nb_grid_end_cell(grid);
-}
-
-static void add_share(struct nb_grid *grid, double share) {
-    const struct nb_interval alone = {share, share, share};
-    add_percent(grid, &alone);
-}
-
 void nb_claims_paper_sentence(struct nb_strbuf *out) {
     struct nb_paper paper;
     nb_strbuf_add(out, "");
@@ -111,12 +100,14 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     if (nb_paper_read(&paper) != 0) return;
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
+        const struct nb_interval share = {r->share, r->share, r->share},
+                                 norm_cut = {r->norm_cut, r->norm_cut, r->norm_cut};
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
         nb_grid_row(&grid, r->table, r->name);
-        add_share(&grid, r->share);
-        add_percent(&grid, &r->step);
-        add_percent(&grid, &r->step_p);
-        add_share(&grid, r->norm_cut);
+        nb_grid_put(&grid, nb_format_share, &share);
+        nb_grid_put(&grid, nb_format_share, &r->step);
+        nb_grid_put(&grid, nb_format_share, &r->step_p);
+        nb_grid_put(&grid, nb_format_share, &norm_cut);
     }
     if (any) {
         nb_claims_heading(p, 2, "paper", "The RMSNorm paper's tables");

@@ -78,6 +78,8 @@ void nb_claims_add(const struct nb_claims_page *p, const char *markdown, const c
 void nb_claims_text(const struct nb_claims_page *p, const char *text);                      /* escaped */
 /* A paragraph of a lead and escaped text; nothing where there is no text. */
 void nb_claims_say(const struct nb_claims_page *p, const char *lead, const char *text);
+/* One of a list; nothing where there is no text. */
+void nb_claims_item(const struct nb_claims_page *p, const char *text);
 void nb_claims_heading(const struct nb_claims_page *p, int level, const char *id, const char *title);
 void nb_claims_grid(const struct nb_claims_page *p, const struct nb_grid *grid);
 

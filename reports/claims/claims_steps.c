@@ -14,17 +14,6 @@
 
 static const cJSON *models_of(const cJSON *document) { return nb_json_get(nb_json_get(document, "steps"), "models"); }
 
-/* "24.7% [13.8, 34.2]"; nothing where there is no value. */
-static void add_cut(struct nb_strbuf *out, const struct nb_interval *i) {
-    nb_strbuf_add(out, "");
-    nb_format_share(out, i);
-}
-
-static void add_cut_cell(struct nb_grid *grid, const struct nb_interval *i) {
-    add_cut(&grid->cell, i);
-    nb_grid_end_cell(grid);
-}
-
 /* ---- what was found of a model ---- */
 
 /* The same step with fused norms, or null. */
@@ -87,11 +76,13 @@ static struct nb_interval recorded_saving(const cJSON *file, const char *workloa
 enum { MOST_ROWS = 32 };
 static const double farthest_us = 1000; /* the model looks no further */
 
+enum figure { PUBLISHED, SHARE, STEP, NORM, FUSED, FUSED_STEP, HERE_US, THERE_US, N_FIGURES };
+
 struct row {
     char name[80], model[64];
     const char *part; /* of the step whose cut stands beside the published one */
     bool whole;       /* a step, or all there is of inference: what PyTorch is timed with */
-    struct nb_interval published, share, step, norm, fused, fused_step, here_us, there_us;
+    struct nb_interval figures[N_FIGURES];
 };
 
 static void fill(struct row *row, const cJSON *document, const cJSON *entry, const cJSON *dispatch) {
@@ -100,35 +91,31 @@ static void fill(struct row *row, const cJSON *document, const cJSON *entry, con
     snprintf(row->model, sizeof row->model, "%s", model);
     row->whole =
         !nb_json_get_bool(entry, "training") || strcmp(row->part, "passes") == 0 || strcmp(row->part, "step") == 0;
-    row->share = part_value(entry, row->part, "norm_share");
-    row->step = part_value(entry, row->part, "cut");
-    row->norm = part_value(entry, row->part, "norm_cut");
-    row->fused = part_value(fused, row->part, "norm_cut");
-    row->fused_step = part_value(fused, row->part, "cut");
-    row->here_us = nb_json_get_interval(dispatch, "needed_here_us");
-    row->there_us = nb_json_get_interval(dispatch, "needed_there_us");
+    row->figures[SHARE] = part_value(entry, row->part, "norm_share");
+    row->figures[STEP] = part_value(entry, row->part, "cut");
+    row->figures[NORM] = part_value(entry, row->part, "norm_cut");
+    row->figures[FUSED] = part_value(fused, row->part, "norm_cut");
+    row->figures[FUSED_STEP] = part_value(fused, row->part, "cut");
+    row->figures[HERE_US] = nb_json_get_interval(dispatch, "needed_here_us");
+    row->figures[THERE_US] = nb_json_get_interval(dispatch, "needed_there_us");
 }
 
 static bool of_rmsnorm(const cJSON *entry) {
     return nb_json_is(entry, "norm", "rmsnorm") && nb_json_is(entry, "style", "composed");
 }
 
-static const struct row empty_row = {.part = "passes",
-                                     .published = {NAN, NAN, NAN},
-                                     .share = {NAN, NAN, NAN},
-                                     .step = {NAN, NAN, NAN},
-                                     .norm = {NAN, NAN, NAN},
-                                     .fused = {NAN, NAN, NAN},
-                                     .fused_step = {NAN, NAN, NAN},
-                                     .here_us = {NAN, NAN, NAN},
-                                     .there_us = {NAN, NAN, NAN}};
+/* A row without figures but the published one. */
+static struct row row_of(const char *part, struct nb_interval published) {
+    struct row row = {.part = part, .figures[PUBLISHED] = published};
+    for (int f = PUBLISHED + 1; f < N_FIGURES; f++) row.figures[f] = (struct nb_interval){NAN, NAN, NAN};
+    return row;
+}
 
 static void fill_paper(struct row *row, const struct nb_paper_row *r, const cJSON *document) {
     const char *framework = strchr(r->name, ',');
     const cJSON *entry;
     char name[80];
-    *row = empty_row;
-    row->published = r->step;
+    *row = row_of("passes", r->step);
     snprintf(row->name, sizeof row->name, "%s", r->name);
     snprintf(name, sizeof name, "Table %s%s", r->table, framework ? framework : "");
     cJSON_ArrayForEach(entry, models_of(document)) {
@@ -151,9 +138,7 @@ static size_t add_others(struct row *rows, size_t n, const cJSON *document) {
             const char *name = nb_json_get_string(dispatch, "row");
             if (!of_rmsnorm(entry) || strncmp(name, "Table ", 6) == 0 || n == MOST_ROWS) continue;
             struct row *row = &rows[n++];
-            *row = empty_row;
-            row->part = nb_json_get_string(dispatch, "part");
-            row->published = nb_json_get_interval(dispatch, "published");
+            *row = row_of(nb_json_get_string(dispatch, "part"), nb_json_get_interval(dispatch, "published"));
             name_other(row, nb_json_get_string(entry, "title"), name);
             fill(row, document, entry, dispatch);
         }
@@ -167,8 +152,7 @@ static size_t add_unpublished(struct row *rows, size_t n, const cJSON *document)
     cJSON_ArrayForEach(entry, models_of(document)) {
         const double tokens = nb_json_get_number(entry, "tokens");
         if (!of_rmsnorm(entry) || cJSON_GetArraySize(nb_json_get(entry, "dispatch")) > 0 || n == MOST_ROWS) continue;
-        rows[n] = empty_row;
-        rows[n].part = nb_json_get_bool(entry, "training") ? "passes" : "step";
+        rows[n] = row_of(nb_json_get_bool(entry, "training") ? "passes" : "step", (struct nb_interval){NAN, NAN, NAN});
         snprintf(rows[n].name, sizeof rows[n].name, "%s, %.0f token%s", nb_json_get_string(entry, "model"), tokens,
                  tokens == 1 ? "" : "s");
         fill(&rows[n++], document, entry, NULL);
@@ -214,7 +198,7 @@ static void add_short(struct nb_grid *grid, const struct nb_interval *i) {
 }
 
 static void add_cell(struct nb_grid *grid, const struct nb_interval *i, bool brief) {
-    (brief ? add_short : add_cut_cell)(grid, i);
+    brief ? add_short(grid, i) : nb_grid_put(grid, nb_format_share, i);
 }
 
 static void add_us(struct nb_strbuf *out, const struct nb_interval *d, const char *unit) {
@@ -226,10 +210,10 @@ static void add_us(struct nb_strbuf *out, const struct nb_interval *d, const cha
 }
 
 static void add_dispatch(struct nb_grid *grid, const struct row *row, bool brief) {
-    add_us(&grid->cell, &row->there_us, brief ? "" : " us");
-    if (!brief && isfinite(row->there_us.value)) {
+    add_us(&grid->cell, &row->figures[THERE_US], brief ? "" : " us");
+    if (!brief && isfinite(row->figures[THERE_US].value)) {
         nb_strbuf_add(&grid->cell, " there; ");
-        add_us(&grid->cell, &row->here_us, " us");
+        add_us(&grid->cell, &row->figures[HERE_US], " us");
         nb_strbuf_add(&grid->cell, " here");
     }
     nb_grid_end_cell(grid);
@@ -259,17 +243,17 @@ static void add_torch(struct nb_grid *grid, const struct row *row, const cJSON *
         if (brief) return add_short(grid, &cut);
         if (!isfinite(cut.value)) continue;
         nb_strbuf_addf(&grid->cell, "%s%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "", about);
-        add_cut(&grid->cell, &cut);
+        nb_format_share(&grid->cell, &cut);
     }
     nb_grid_end_cell(grid);
 }
 
 static void add_row(struct nb_grid *grid, const struct row *row, const cJSON *document, const cJSON *run, bool brief) {
-    add_cell(grid, &row->published, brief);
-    add_cell(grid, &row->step, brief);
+    add_cell(grid, &row->figures[PUBLISHED], brief);
+    add_cell(grid, &row->figures[STEP], brief);
     add_torch(grid, row, readings_for(row, document, run, "cuda"), brief);
-    add_cell(grid, &row->norm, brief);
-    add_cell(grid, &row->fused, brief);
+    add_cell(grid, &row->figures[NORM], brief);
+    add_cell(grid, &row->figures[FUSED], brief);
     add_dispatch(grid, row, brief);
     add_torch(grid, row, readings_for(row, document, run, "cpu"), brief);
 }
@@ -332,21 +316,19 @@ void nb_claims_savings_figure(struct nb_figures *figures, const cJSON *document,
     f->subtitle = nb_strdup("whole steps, and the norm alone");
     f->caption = nb_strdup(caption);
     f->scattered = true;
-    f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "time saved", NULL, NB_SCALE_PERCENT, NB_SCALE_NAMES};
     for (size_t i = 0; i < n; i++) {
-        const char *workload = workload_of(&rows[i]);
-        const struct nb_interval there = recorded_saving(readings_for(&rows[i], document, run, "cuda"), workload,
-                                                         "printed"),
-                                 here =
-                                     recorded_saving(readings_for(&rows[i], document, run, "cpu"), workload, "printed");
+        const cJSON *gpu = readings_for(&rows[i], document, run, "cuda"),
+                    *cpu = readings_for(&rows[i], document, run, "cpu");
+        const struct nb_interval there = recorded_saving(gpu, workload_of(&rows[i]), "printed"),
+                                 here = recorded_saving(cpu, workload_of(&rows[i]), "printed");
         const size_t y = nb_figure_name(f, rows[i].name);
-        add_point(f, "published step", y, -0.3, &rows[i].published);
-        add_point(f, "step here", y, -0.18, &rows[i].step);
+        add_point(f, "published step", y, -0.3, &rows[i].figures[PUBLISHED]);
+        add_point(f, "step here", y, -0.18, &rows[i].figures[STEP]);
         add_point(f, "GPU step in PyTorch", y, -0.06, &there);
         add_point(f, "PyTorch step here", y, 0.06, &here);
-        add_point(f, "unfused norm here", y, 0.18, &rows[i].norm);
-        add_point(f, "fused norm here", y, 0.3, &rows[i].fused);
+        add_point(f, "unfused norm here", y, 0.18, &rows[i].figures[NORM]);
+        add_point(f, "fused norm here", y, 0.3, &rows[i].figures[FUSED]);
     }
 }
 
@@ -380,7 +362,7 @@ static const char *ends(char text[80], const char *lead, const struct range *r, 
 }
 
 struct ranges {
-    struct range published, share, step, norm, fused, fused_step;
+    struct range of[HERE_US];
     int reached, reached_here,
         asked; /* published figures at a dispatch of at most so many us, on the source's GPU, and here */
 };
@@ -389,39 +371,35 @@ static const double LARGEST_USUAL_DISPATCH_US = 20;
 static struct ranges ranges_of(const struct row *rows, size_t n) {
     struct ranges r = {0};
     for (size_t i = 0; i < n; i++) {
-        const struct row *row = &rows[i];
-        take(&r.published, row->published);
-        take(&r.share, row->share);
-        take(&r.step, row->step);
-        take(&r.norm, row->norm);
-        take(&r.fused, row->fused);
-        take(&r.fused_step, row->fused_step);
-        r.asked += isfinite(row->there_us.value);
-        r.reached += row->there_us.value <= LARGEST_USUAL_DISPATCH_US;
-        r.reached_here += row->here_us.value <= LARGEST_USUAL_DISPATCH_US;
+        const struct nb_interval *figures = rows[i].figures;
+        for (int f = 0; f < HERE_US; f++) take(&r.of[f], figures[f]);
+        r.asked += isfinite(figures[THERE_US].value);
+        r.reached += figures[THERE_US].value <= LARGEST_USUAL_DISPATCH_US;
+        r.reached_here += figures[HERE_US].value <= LARGEST_USUAL_DISPATCH_US;
     }
     return r;
 }
 
 static void say_norms(struct nb_strbuf *out, const struct ranges *r) {
     char norm[80], fused[80];
-    if (!r->norm.n) return;
+    if (!r->of[NORM].n) return;
     nb_strbuf_addf(
         out,
         "The norm alone, here: unfused, as the sources ran it, RMSNorm takes %s less time than LayerNorm%s, over %d "
         "rows of the table.",
-        ends(norm, "", &r->norm, ""), ends(fused, ", fused ", &r->fused, " less"), r->norm.n);
+        ends(norm, "", &r->of[NORM], ""), ends(fused, ", fused ", &r->of[FUSED], " less"), r->of[NORM].n);
 }
 
 static void say_steps(struct nb_strbuf *out, const struct ranges *r) {
     char share[80], step[80], fused[80], published[80];
-    if (!r->step.n) return;
+    if (!r->of[STEP].n) return;
     nb_strbuf_addf(
         out,
         "A whole step, here: unfused LayerNorm is %s of it, so RMSNorm saves %s%s, over %d rows of the table; "
         "published are %s over %d figures.",
-        ends(share, "", &r->share, ""), ends(step, "", &r->step, ""), ends(fused, " (fused ", &r->fused_step, ")"),
-        r->step.n, ends(published, "", &r->published, ""), r->published.n);
+        ends(share, "", &r->of[SHARE], ""), ends(step, "", &r->of[STEP], ""),
+        ends(fused, " (fused ", &r->of[FUSED_STEP], ")"), r->of[STEP].n, ends(published, "", &r->of[PUBLISHED], ""),
+        r->of[PUBLISHED].n);
 }
 
 static void say_dispatch(struct nb_strbuf *out, const struct ranges *r) {
@@ -518,13 +496,11 @@ static void add_model(struct nb_grid *grid, const cJSON *entry) {
     nb_grid_row(grid, nb_json_get_string(entry, "model"), nb_json_get_string(entry, "norm"),
                 nb_tag_word(nb_json_get_string(entry, "style")));
     nb_grid_addf(grid, "%.0f", nb_json_get_number(entry, "tokens"));
-    nb_format_time(&grid->cell, 1e9 * seconds.value);
-    nb_grid_end_cell(grid);
-    if (isfinite(product_share)) nb_strbuf_addf(&grid->cell, "%.0f%%", 100 * product_share);
-    nb_grid_end_cell(grid);
-    add_cut_cell(grid, &share);
-    add_cut_cell(grid, &alone);
-    add_cut_cell(grid, &cut);
+    nb_grid_put(grid, nb_format_time, 1e9 * seconds.value);
+    nb_grid_add_known(grid, isfinite(product_share), "%.0f%%", 100 * product_share);
+    nb_grid_put(grid, nb_format_share, &share);
+    nb_grid_put(grid, nb_format_share, &alone);
+    nb_grid_put(grid, nb_format_share, &cut);
     nb_grid_add(grid, nb_json_get_string(entry, "reason"));
 }
 
@@ -561,8 +537,8 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
 
 /* How far a sum is from a step that runs. */
 static void add_checks(const struct nb_claims_page *p, const cJSON *checks) {
-    struct nb_grid grid = nb_grid_of("model", "PyTorch's arm", "of the full size", "sum", "PyTorch", "threads",
-                                     "PyTorch x threads / sum");
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("model", "PyTorch's arm", "of the full size", "sum",
+                                                                  "PyTorch", "threads", "PyTorch x threads / sum");
     const cJSON *check;
     if (!checks || !checks->child) return;
     nb_claims_add(p, "\n", ""); /* ends the table before */
@@ -570,15 +546,12 @@ static void add_checks(const struct nb_claims_page *p, const cJSON *checks) {
     cJSON_ArrayForEach(check, checks) {
         nb_grid_row(&grid, nb_json_get_string(check, "model"), nb_json_get_string(check, "arm"));
         nb_grid_addf(&grid, "%.3g%%", 100 * nb_json_get_number(check, "share"));
-        nb_format_time(&grid.cell, 1e9 * nb_json_get_number(check, "sum_s"));
-        nb_grid_end_cell(&grid);
-        nb_format_time(&grid.cell, 1e9 * nb_json_get_number(check, "torch_s"));
-        nb_grid_end_cell(&grid);
+        nb_grid_put(&grid, nb_format_time, 1e9 * nb_json_get_number(check, "sum_s"));
+        nb_grid_put(&grid, nb_format_time, 1e9 * nb_json_get_number(check, "torch_s"));
         nb_grid_addf(&grid, "%.0f", nb_json_get_number(check, "threads"));
         nb_grid_addf(&grid, "%.2f", nb_json_get_number(check, "ratio"));
     }
     nb_claims_grid(p, &grid);
-    nb_grid_release(&grid);
 }
 
 static const char dispatch_lead[] =
@@ -586,21 +559,14 @@ static const char dispatch_lead[] =
     "its size. A model of that: every operation of a step costs d besides its work; products and all else take the time measured here, or that "
     "of the publication's GPU by its peak rates.";
 
-static void add_item(const struct nb_claims_page *p, const char *text) {
-    if (!*text) return;
-    nb_claims_add(p, "- ", "<li>");
-    nb_claims_text(p, text);
-    nb_claims_add(p, "\n", "</li>\n");
-}
-
 static void add_dispatches(const struct nb_claims_page *p, const cJSON *document) {
     const cJSON *entry, *row;
     nb_claims_heading(p, 3, "dispatch", "What a published saving needs (a model)");
     nb_claims_say(p, "", dispatch_lead);
     nb_claims_add(p, "", "<ul>\n");
-    add_item(p, nb_json_get_string(nb_json_get(nb_json_get(document, "steps"), "eager"), "sentence"));
+    nb_claims_item(p, nb_json_get_string(nb_json_get(nb_json_get(document, "steps"), "eager"), "sentence"));
     cJSON_ArrayForEach(entry, models_of(document)) {
-        cJSON_ArrayForEach(row, nb_json_get(entry, "dispatch")) add_item(p, nb_json_get_string(row, "sentence"));
+        cJSON_ArrayForEach(row, nb_json_get(entry, "dispatch")) nb_claims_item(p, nb_json_get_string(row, "sentence"));
     }
     nb_claims_add(p, "", "</ul>\n");
 }
@@ -620,12 +586,8 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
         const struct nb_interval saving = saving_of(reading);
         nb_grid_row(&grid, nb_json_get_string(reading, "workload"), nb_json_get_string(reading, "what"),
                     nb_json_get_string(reading, "style"));
-        for (int i = 0; i < 3; i++) {
-            const double ms = nb_json_get_number(reading, times[i]);
-            if (isfinite(ms)) nb_format_digits(&grid.cell, ms, 4);
-            nb_grid_end_cell(&grid);
-        }
-        add_cut_cell(&grid, &saving);
+        for (int i = 0; i < 3; i++) nb_grid_put(&grid, nb_format_digits, nb_json_get_number(reading, times[i]), 4);
+        nb_grid_put(&grid, nb_format_share, &saving);
         nb_grid_add(&grid, nb_json_get_string(reading, "note"));
     }
     nb_claims_grid(p, &grid);

@@ -52,79 +52,71 @@ static void add_unmeasured(const struct nb_claims_sentence *all, size_t n, const
     if (names.len) add_hanging(text, names.text, NAMES_AT, screen);
 }
 
-static void add_claims(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+static void add_claims(const cJSON *document, const struct nb_page *page) {
     struct nb_claims_sentence *all;
-    const size_t n = nb_claims_sentences(document, &all), screen = nb_screen_width(out);
+    struct nb_strbuf *out = page->out;
+    const size_t n = nb_claims_sentences(document, &all);
     const bool each = n == 1; /* of one alone, why not */
     for (size_t i = 0; i < n; i++) {
         const char *theme = all[i].theme;
-        if (i == 0 || strcmp(theme, all[i - 1].theme) != 0) nb_strbuf_addf(text, "%s%s\n", i ? "\n" : "", theme);
-        if (all[i].is_measured || each) add_claim(&all[i], screen, text);
-        if (!each && (i + 1 == n || strcmp(theme, all[i + 1].theme) != 0)) add_unmeasured(all, n, theme, screen, text);
+        if (i == 0 || strcmp(theme, all[i - 1].theme) != 0) nb_strbuf_addf(out, "%s%s\n", i ? "\n" : "", theme);
+        if (all[i].is_measured || each) add_claim(&all[i], page->screen, out);
+        if (!each && (i + 1 == n || strcmp(theme, all[i + 1].theme) != 0))
+            add_unmeasured(all, n, theme, page->screen, out);
     }
     nb_claims_sentences_release(all, n);
 }
 
-static void add_bugs(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+static void add_bugs(const cJSON *document, const struct nb_page *page) {
     struct nb_grid grid released_by(nb_grid_release);
     const size_t n = nb_claims_bugs_grid(document, &grid), n_rows = grid.n_cells / grid.n_columns;
-    grid.screen = nb_screen_width(out);
-    if (n > 0) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n");
-    if (n_rows > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
+    if (n > 0) nb_strbuf_add(page->out, "\nPublic bug reports: does their input break kernels?\n");
+    if (n_rows > 0) nb_page_grid(page, &grid);
     if (n > n_rows)
-        nb_strbuf_addf(text, "The input of %zu break%s no kernel here.\n", n - n_rows, n - n_rows == 1 ? "s" : "");
+        nb_strbuf_addf(page->out, "The input of %zu break%s no kernel here.\n", n - n_rows, n - n_rows == 1 ? "s" : "");
 }
 
-static void say(struct nb_strbuf *sentence, FILE *out, struct nb_strbuf *text) {
-    if (sentence->len) nb_screen_wrap(text, sentence->text, nb_screen_width(out), nb_utf8_wanted());
-    nb_strbuf_clear(sentence);
-}
-
-static void add_headline(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+static void add_headline(const cJSON *document, const struct nb_page *page) {
     struct nb_strings sentences released_by(nb_strings_release) = {0};
     struct nb_strbuf note released_by(nb_strbuf_release) = {0};
     struct nb_grid grid released_by(nb_grid_release);
     if (nb_claims_headline(document, true, &grid)) {
-        nb_strbuf_add(text, "Does RMSNorm save 7% to 64%?\n");
-        grid.screen = nb_screen_width(out);
-        nb_grid_add_table(&grid, nb_screen_color(out), text);
+        nb_strbuf_add(page->out, "Does RMSNorm save 7% to 64%?\n");
+        nb_page_grid(page, &grid);
         nb_claims_headline_note(document, &note);
-        say(&note, out, text);
+        nb_page_tell(page, &note);
         nb_claims_paper_sentence(&note);
-        say(&note, out, text);
-        nb_strbuf_add(text, "\n");
+        nb_page_tell(page, &note);
+        nb_strbuf_add(page->out, "\n");
     }
     nb_claims_takeaways(document, &sentences);
-    for (size_t i = 0; i < sentences.n; i++)
-        nb_screen_wrap(text, sentences.items[i], nb_screen_width(out), nb_utf8_wanted());
-    if (sentences.n) nb_strbuf_add(text, "\n");
+    for (size_t i = 0; i < sentences.n; i++) nb_page_say(page, sentences.items[i]);
+    if (sentences.n) nb_strbuf_add(page->out, "\n");
 }
 
-static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) {
+static void add_table(const cJSON *document, const struct nb_page *page) {
     struct nb_strbuf sentence released_by(nb_strbuf_release) = {0};
     nb_claims_counts(&sentence, document);
     nb_strbuf_add(&sentence, ".");
-    say(&sentence, out, text);
+    nb_page_tell(page, &sentence);
     nb_claims_quick_note(document, &sentence);
-    say(&sentence, out, text);
+    nb_page_tell(page, &sentence);
     if (!nb_json_get_bool(document, "complete"))
-        nb_strbuf_add(text, "The run was cut short: what was not measured is named as such.\n");
-    nb_strbuf_add(text, "\n");
-    add_headline(document, out, text);
-    add_claims(document, out, text);
-    add_bugs(document, out, text);
+        nb_strbuf_add(page->out, "The run was cut short: what was not measured is named as such.\n");
+    nb_strbuf_add(page->out, "\n");
+    add_headline(document, page);
+    add_claims(document, page);
+    add_bugs(document, page);
 }
 
 int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
-    struct nb_strbuf text = nb_strbuf_empty();
-    if (strcmp(format, "json") == 0) {
-        nb_json_print_pretty(document, 0, &text);
-        nb_strbuf_add(&text, "\n");
-    } else if (strcmp(format, "markdown") == 0) {
+    struct nb_strbuf text = {0};
+    const struct nb_page page = nb_page_for(out, false, &text);
+    if (strcmp(format, "json") == 0) return nb_output_document(document, out);
+    if (strcmp(format, "markdown") == 0)
         nb_claims_markdown(document, NULL, &text);
-    } else {
-        add_table(document, out, &text);
-    }
+    else
+        add_table(document, &page);
     return nb_output(&text, out);
 }
 

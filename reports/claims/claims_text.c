@@ -48,13 +48,9 @@ static const char *figure_name(const cJSON *reading, const cJSON *figure) {
 
 /* A tag that follows from another one adds nothing. */
 static bool follows(const char *axis, const cJSON *tags) {
-    static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
-    static const char *const of_shape[] = {"rows", "cols", NULL};
-    for (size_t i = 0; of_kernel[i]; i++)
-        if (strcmp(axis, of_kernel[i]) == 0 && *nb_json_get_string(tags, "kernel")) return true;
-    for (size_t i = 0; of_shape[i]; i++)
-        if (strcmp(axis, of_shape[i]) == 0 && *nb_json_get_string(tags, "shape")) return true;
-    return false;
+    const bool of_kernel = nb_text_lists("op,style,stats,stats_dtype,variance,against", axis);
+    return (of_kernel && *nb_json_get_string(tags, "kernel")) ||
+           (nb_text_lists("rows,cols", axis) && *nb_json_get_string(tags, "shape"));
 }
 
 struct range {
@@ -111,9 +107,7 @@ static void add_ratio(struct nb_strbuf *out, double low, double high) {
 
 /* What a range is over: "over 3 widths", "over 12 cases". */
 static void add_over(struct nb_strbuf *out, const struct range *r) {
-    static const char *const plain[] = {"width", "dtype", "shape", "norm", "kernel", "form"};
-    bool one = false;
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) one |= r->axis && strcmp(r->axis, plain[i]) == 0;
+    const bool one = r->axis && nb_text_lists("width,dtype,shape,norm,kernel,form", r->axis);
     nb_strbuf_addf(out, " over %d %ss", r->n, one ? r->axis : "case");
 }
 
@@ -173,7 +167,7 @@ static bool differs(const char *axis, const char *value, const cJSON *figures) {
     const cJSON *figure;
     cJSON_ArrayForEach(figure, figures) {
         const cJSON *tags = nb_json_get(figure, "tags");
-        if (tags && strcmp(nb_json_get_string(tags, axis), value) != 0) return true;
+        if (tags && !nb_json_is(tags, axis, value)) return true;
     }
     return false;
 }
@@ -238,11 +232,10 @@ static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const size_t before = out->len;
     nb_strbuf_add(out, "");
     cJSON_ArrayForEach(sensed, nb_json_get(claim, "sensitivity")) {
-        const char *verdict = nb_json_get_string(sensed, "verdict");
-        if (!nb_json_is(sensed, "axis", "kernel") || (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) != 0 &&
-                                                      strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) != 0))
-            continue;
-        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "", nb_json_get_string(sensed, "value"));
+        if (nb_json_is(sensed, "axis", "kernel") &&
+            (nb_json_is(sensed, "verdict", nb_claim_verdict_names[NB_REPRODUCED]) ||
+             nb_json_is(sensed, "verdict", nb_claim_verdict_names[NB_PARTLY])))
+            nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "", nb_json_get_string(sensed, "value"));
     }
 }
 
@@ -486,10 +479,8 @@ static void begin_line(struct nb_grid *grid, const char *lead, const cJSON *judg
 }
 
 static void add_figures(struct nb_grid *grid, const cJSON *reading) {
-    add_measured(&grid->cell, reading);
-    nb_grid_end_cell(grid);
-    add_published(&grid->cell, reading);
-    nb_grid_end_cell(grid);
+    nb_grid_put(grid, add_measured, reading);
+    nb_grid_put(grid, add_published, reading);
 }
 
 /* What matters of a bug report is which kernels have the bug. */
@@ -499,8 +490,7 @@ static void add_bug(struct nb_grid *grid, const cJSON *claim) {
     if (decided) add_count(&grid->cell, main_reading(claim));
     nb_strbuf_add(&grid->cell, decided ? " cases" : nb_json_get_string(claim, "reason"));
     nb_grid_end_cell(grid);
-    add_broken(&grid->cell, claim);
-    nb_grid_end_cell(grid);
+    nb_grid_put(grid, add_broken, claim);
 }
 
 static void add_claim(struct nb_grid *grid, const cJSON *claim) {
@@ -533,7 +523,7 @@ size_t nb_claims_bugs_grid(const cJSON *document, struct nb_grid *grid) {
     static const char *const titles[] = {"report", "kernels that its input breaks"};
     const cJSON *claim;
     size_t n = 0;
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    nb_grid_init(grid, titles, 2);
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
         if (!nb_claims_is_bug(claim)) continue;
         n++;

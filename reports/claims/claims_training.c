@@ -142,7 +142,6 @@ static void draw_losses(struct nb_figures *figures, const struct nb_results *met
     f->caption = nb_strdup(
         "Every arm starts from the same weights and sees the same batches in the same order. Losses are in nats; one "
         "that has learned nothing is the logarithm of the number of classes.");
-    f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "step", "loss", NB_SCALE_LINEAR, NB_SCALE_LINEAR};
     cJSON_ArrayForEach(course, all) {
         const cJSON *loss = nb_json_get(course, "loss"), *x = nb_json_get(loss, "steps"),

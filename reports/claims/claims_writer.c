@@ -27,6 +27,13 @@ void nb_claims_say(const struct nb_claims_page *p, const char *lead, const char 
     nb_claims_add(p, "\n\n", "</p>\n");
 }
 
+void nb_claims_item(const struct nb_claims_page *p, const char *text) {
+    if (!*text) return;
+    nb_claims_add(p, "- ", "<li>");
+    nb_claims_text(p, text);
+    nb_claims_add(p, "\n", "</li>\n");
+}
+
 void nb_claims_heading(const struct nb_claims_page *p, int level, const char *id, const char *title) {
     if (p->html)
         nb_strbuf_addf(p->out, *id ? "<h%d id=\"%s\">%s</h%d>\n" : "<h%d%s>%s</h%d>\n", level, id, title, level);

@@ -148,14 +148,6 @@ static cJSON *calibration_to_json(const struct report *report) {
 
 /* ---- the table -------------------------------------------------------------------------------------------------------------- */
 
-static const char *const titles[] = {"op",        "dtype",   "shape",    "spread",           "within", "copies",
-                                     "preempted", "fastest", "smallest", "launches x pairs", "s",      "power"};
-static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, true};
-static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 4, 3, 1, 2,
-                            NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS};
-
-#define cell(grid, known, ...) ((known) ? nb_grid_addf(grid, __VA_ARGS__) : nb_grid_add(grid, ""))
-
 /* The largest difference between a copy and its original. */
 static double worst_bias(const struct nb_calibration *c) {
     double worst = 0;
@@ -168,18 +160,18 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
     const struct nb_calibration *c = &group->noise;
     const bool known = isfinite(c->launch_sd), found = f->wanted.is_found;
     nb_grid_style(grid, f->hopeless[0] ? NB_GRID_BAD : NB_GRID_PLAIN);
-    cell(grid, true, "%s%s", nb_op_names[group->c->op], group->c->pass == NB_FORWARD ? "" : " backward");
+    nb_grid_addf(grid, "%s%s", nb_op_names[group->c->op], group->c->pass == NB_FORWARD ? "" : " backward");
     nb_grid_row(grid, nb_dtype_names[group->c->dtype], group->c->shape.text);
-    cell(grid, known, "%.2f%%", 100 * c->launch_sd);
-    cell(grid, known, "%.2f%%", 100 * c->within_sd);
-    cell(grid, known, "%+.2f%%", 100 * expm1(worst_bias(c)));
-    cell(grid, known, "%.0f%%", 100 * c->preempted);
-    cell(grid, known, "%.2f%%%s", 100 * c->min_sd, c->min_sd < c->launch_sd ? " <" : "");
-    cell(grid, known, "%.1f%%", 100 * f->smallest_effect);
-    cell(grid, found, "%d+2x%d x %d", f->wanted.plan.screen_launches, f->wanted.plan.confirm_launches,
-         f->wanted.plan.blocks);
-    cell(grid, found, "%.1f-%.1f", f->wanted.seconds_same, f->wanted.seconds_effect);
-    cell(grid, found, "%.0f%%", 100 * f->wanted.power.regression_effect);
+    nb_grid_add_known(grid, known, "%.2f%%", 100 * c->launch_sd);
+    nb_grid_add_known(grid, known, "%.2f%%", 100 * c->within_sd);
+    nb_grid_add_known(grid, known, "%+.2f%%", 100 * expm1(worst_bias(c)));
+    nb_grid_add_known(grid, known, "%.0f%%", 100 * c->preempted);
+    nb_grid_add_known(grid, known, "%.2f%%%s", 100 * c->min_sd, c->min_sd < c->launch_sd ? " <" : "");
+    nb_grid_add_known(grid, known, "%.1f%%", 100 * f->smallest_effect);
+    nb_grid_add_known(grid, found, "%d+2x%d x %d", f->wanted.plan.screen_launches, f->wanted.plan.confirm_launches,
+                      f->wanted.plan.blocks);
+    nb_grid_add_known(grid, found, "%.1f-%.1f", f->wanted.seconds_same, f->wanted.seconds_effect);
+    nb_grid_add_known(grid, found, "%.0f%%", 100 * f->wanted.power.regression_effect);
 }
 
 static void add_machine(struct nb_strbuf *out) {
@@ -227,10 +219,11 @@ static void add_conclusion(struct nb_strbuf *out, const struct report *r) {
 
 static int print_table(const struct report *r, FILE *out) {
     struct nb_strbuf text = {0};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
-    grid.right = right;
-    grid.ranks = ranks;
+    enum { STAYS = NB_GRID_STAYS };
+    struct nb_grid grid = nb_grid_of("op", "dtype", "shape", "spread", "within", "copies", "preempted", "fastest",
+                                     "smallest", "launches x pairs", "s", "power");
+    grid.right = (const bool[12]){[3] = true, true, true, true, true, true, true, true, true};
+    grid.ranks = (const int[]){STAYS, STAYS, STAYS, STAYS, 4, 3, 1, 2, STAYS, STAYS, STAYS, STAYS};
     for (size_t i = 0; i < r->run->n_groups; i++) add_row(&grid, &r->run->groups[i], &r->findings[i]);
     add_machine(&text);
     nb_strbuf_add(&text, "\n");
@@ -247,7 +240,7 @@ int nb_calibration_report(const struct nb_calibration_run *run, const char *conf
     int result;
     find_all(&r);
     cJSON *json released_by(nb_json_release) = calibration_to_json(&r);
-    result = strcmp(format, "json") == 0 ? nb_output_json(cJSON_Duplicate(json, true), out) : print_table(&r, out);
+    result = strcmp(format, "json") == 0 ? nb_output_document(json, out) : print_table(&r, out);
     if (dir) {
         char *path freed = nb_path_join(dir, "calibration.json");
         if (nb_json_write(json, path) != 0) result = -1;

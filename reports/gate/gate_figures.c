@@ -121,7 +121,7 @@ static void count_timed(struct nb_gate_summary *s) {
 
 void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
     *s = (struct nb_gate_summary){.g = g, .fingerprint = nb_fingerprint()};
-    const char **keys = nb_alloc(g->n_cases + 1, sizeof *keys);
+    const char **keys freed = nb_alloc(g->n_cases + 1, sizeof *keys);
     for (size_t i = 0; i < g->n_cases; i++) {
         const enum nb_verdict v = g->cases[i].verdict;
         keys[i] = g->cases[i].key;
@@ -129,7 +129,6 @@ void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
         if (v > s->verdict) s->verdict = v;
     }
     nb_key_parts_init(&s->parts, keys, g->n_cases);
-    free((void *)keys);
     make_order(s);
     count_timed(s);
     s->mean = geometric_mean(g, s->n_timed);
@@ -147,9 +146,7 @@ char *nb_gate_replay(const struct nb_gate *g, const struct nb_gate_case *c) {
     if (c->verdict != NB_VERDICT_WRONG || g->subject != &nb_gate_kernels || !file) return NULL;
     char *plugin freed = nb_plugin_name(file), *key freed = nb_textf("%s:%s", plugin, c->key),
                  *tuning freed = nb_tuning_replay();
-    char *command =
-        nb_replay_command(&(struct nb_replay){key, c->wrong_when_timed ? NULL : "--check-only", file, tuning});
-    return command;
+    return nb_replay_command(&(struct nb_replay){key, c->wrong_when_timed ? NULL : "--check-only", file, tuning});
 }
 
 /* ---- JSON: reports/schema/gate.schema.json describes it -------------------------------------------------------------- */

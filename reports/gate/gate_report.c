@@ -216,7 +216,7 @@ static size_t add_cases(const struct nb_gate_summary *s, enum chosen chosen, siz
     bool right[N_COLUMNS];
     int kept_ranks[N_COLUMNS];
     enum gate_column columns[N_COLUMNS];
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     size_t n = 0;
     const size_t n_columns = choose_columns(s, page->markdown, chosen, columns);
     for (size_t k = 0; k < n_columns; k++) {
@@ -236,10 +236,7 @@ static size_t add_cases(const struct nb_gate_summary *s, enum chosen chosen, siz
             nb_grid_end_cell(&grid);
         }
     }
-    if (n)
-        nb_page_grid(page, &grid);
-    else
-        nb_grid_release(&grid);
+    if (n) nb_page_grid(page, &grid);
     if (n > most) nb_strbuf_addf(page->out, "\n... and %zu more: gate.json has them all.\n", n - most);
     return n;
 }

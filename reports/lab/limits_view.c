@@ -75,10 +75,10 @@ static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines,
     add_configuration(l, out);
     nb_strbuf_add(out, "\n\n");
     for (size_t i = 0; i < n; i++) {
-        struct nb_strbuf figure released_by(nb_strbuf_release) = {0};
-        add_figure(&lines[i], &figure);
-        nb_grid_row(&grid, lines[i].what, figure.text, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state],
-                    lines[i].meaning);
+        nb_grid_add(&grid, lines[i].what);
+        add_figure(&lines[i], &grid.cell);
+        nb_grid_end_cell(&grid);
+        nb_grid_row(&grid, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state], lines[i].meaning);
     }
     nb_grid_add_markdown(&grid, false, out);
     nb_strbuf_add(out, "\n");

@@ -21,17 +21,14 @@ static const char *meaning_of(const char *question) {
 
 static void print_answers(const struct nb_page *page, const cJSON *answers) {
     const cJSON *answer;
-    struct nb_grid grid = nb_grid_of("question", "answer, how sure, and what was seen");
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("question", "answer, how sure, and what was seen");
     cJSON_ArrayForEach(answer, answers) {
         const char *value = nb_json_get_text(answer, "value"), *confidence = nb_json_get_text(answer, "confidence");
         nb_grid_add(&grid, nb_json_get_text(answer, "question"));
         nb_grid_addf(&grid, "%s%s%s: %s", value ? value : "undetermined", confidence ? ", " : "",
                      confidence ? confidence : "", nb_json_get_string(answer, "evidence"));
     }
-    if (grid.n_cells)
-        nb_page_grid(page, &grid);
-    else
-        nb_grid_release(&grid);
+    if (grid.n_cells) nb_page_grid(page, &grid);
 }
 
 static void print_table(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {

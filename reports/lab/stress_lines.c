@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/text/grid.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -63,25 +64,26 @@ void nb_stress_lines_init(struct nb_stress_lines *out, const cJSON *stress) {
 
 /* ---- columns ---- */
 
+enum { STAYS = NB_GRID_STAYS };
 const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS] = {
-    {"kernel", "", "kernel", NB_CELL_TEXT, 0, "kernel", 0},
-    {"dtype", "", "dtype", NB_CELL_TEXT, 0, "dtype", 0},
-    {"width", "of several the worst", "width", NB_CELL_WIDTH, 0, "worst width", 0},
-    {"declared", "grade over the rows for which the kernel claims its accuracy", "declared", NB_CELL_GRADE, 0,
-     "declared", 0},
-    {"all", "grade over all finite rows", "all", NB_CELL_GRADE, 0, "all", 0},
-    {"max ulp", "largest error in ulp of the exact result", "componentwise_ulp", NB_CELL_FIGURE, 4, "max ulp", 4},
-    {"correct", "share of correctly rounded elements", "correct", NB_CELL_SHARE, 0, "correct", 0},
-    {"bias u", "largest one-sided error on random rows", "bias_u", NB_CELL_FIGURE, 2, "bias u", 2},
-    {"gain u", "largest error that a row shares", "gain_u", NB_CELL_FIGURE, 3, "gain u", 2},
+    {"kernel", "", "kernel", NB_CELL_TEXT, 0, 0, STAYS},
+    {"dtype", "", "dtype", NB_CELL_TEXT, 0, 0, STAYS},
+    {"width", "of several the worst", "width", NB_CELL_WIDTH, 0, 0, 8},
+    {"declared", "grade over the rows for which the kernel claims its accuracy", "declared", NB_CELL_GRADE, 0, 0,
+     STAYS},
+    {"all", "grade over all finite rows", "all", NB_CELL_GRADE, 0, 0, STAYS},
+    {"max ulp", "largest error in ulp of the exact result", "componentwise_ulp", NB_CELL_FIGURE, 4, 4, STAYS},
+    {"correct", "share of correctly rounded elements", "correct", NB_CELL_SHARE, 0, 0, 4},
+    {"bias u", "largest one-sided error on random rows", "bias_u", NB_CELL_FIGURE, 2, 2, 3},
+    {"gain u", "largest error that a row shares", "gain_u", NB_CELL_FIGURE, 3, 2, 2},
     {"bound", "largest error over the a-priori bound of the declared formula; above 1 is a bug", "bound_ratio",
-     NB_CELL_FIGURE, 2, "bound", 2},
+     NB_CELL_FIGURE, 2, 2, STAYS},
     {"noise", "largest error over what half an ulp of input noise does to the exact result", "noise_ratio",
-     NB_CELL_FIGURE, 3, "noise", 3},
-    {"NaN", "elements, over all finite rows", "nan", NB_CELL_COUNT, 0, "NaN", 0},
-    {"Inf", "elements, over all finite rows", "inf", NB_CELL_COUNT, 0, "Inf", 0},
-    {"0", "elements that are 0 in place of a number, over all finite rows", "zero", NB_CELL_COUNT, 0, "0", 0},
-    {"formula", "what is not as usual", "formula", NB_CELL_TEXT, 0, "formula", 0},
+     NB_CELL_FIGURE, 3, 3, 1},
+    {"NaN", "elements, over all finite rows", "nan", NB_CELL_COUNT, 0, 0, 7},
+    {"Inf", "elements, over all finite rows", "inf", NB_CELL_COUNT, 0, 0, 6},
+    {"0", "elements that are 0 in place of a number, over all finite rows", "zero", NB_CELL_COUNT, 0, 0, 5},
+    {"formula", "what is not as usual", "formula", NB_CELL_TEXT, 0, 0, STAYS},
 };
 
 void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_line *graded, int digits,

@@ -97,8 +97,7 @@ static void add_answer(const struct nb_stress_lines *all, struct nb_strbuf *out)
         if (has[d]) nb_strbuf_addf(out, "<th>%s", nb_formats[d].name);
     for (size_t i = 0; i < all->n; i++) {
         const cJSON *line = all->list[i].line;
-        const bool again = i > 0 && nb_json_same_text(line, all->list[i - 1].line, "kernel");
-        if (again) continue;
+        if (i > 0 && nb_json_same_text(line, all->list[i - 1].line, "kernel")) continue;
         nb_strbuf_add(out, "\n<tr>");
         nb_html_cell(out, "k", nb_json_get_string(line, "kernel"));
         for (int d = 0; d < NB_N_DTYPES; d++)
@@ -178,8 +177,8 @@ static int add_low(const cJSON *stress, const char *grade, const char *why, stru
     int n = 0;
     cJSON_ArrayForEach(line, nb_json_get(stress, "grades")) {
         const cJSON *reason = nb_json_get(line, why);
-        if (!nb_stress_is_low(line, grade)) continue;
         const char heading[2] = {nb_json_get_string(line, grade)[0], '\0'};
+        if (!nb_stress_is_low(line, grade)) continue;
         add_replay(heading, nb_json_get_string(line, "variant"), nb_json_get_string(reason, "text"),
                    nb_json_get_string(reason, "replay"), out);
         n++;
@@ -194,9 +193,7 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
                   "<h2 id=\"replay\">To reproduce it</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
     if (!add_low(stress, "declared", "why_declared", out)) nb_strbuf_add(out, "<p class=\"dim\">None.</p>\n");
     int n = add_low(stress, "all", "why_all", &lines);
-    nb_strbuf_addf(out, "<details><summary>Below B over all finite rows: %d</summary>\n", n);
-    nb_strbuf_add(out, lines.text);
-    nb_strbuf_add(out, "</details>\n");
+    nb_strbuf_addf(out, "<details><summary>Below B over all finite rows: %d</summary>\n%s</details>\n", n, lines.text);
     nb_strbuf_clear(&lines);
     n = 0;
     cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
@@ -206,9 +203,9 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
                    nb_json_get_string(study, "replay"), &lines);
         n++;
     }
-    if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not finish: %d</summary>\n", n);
-    if (n) nb_strbuf_add(out, lines.text);
-    if (n) nb_strbuf_add(out, "</details>\n");
+    if (n)
+        nb_strbuf_addf(out, "<details><summary>Studies that did not finish: %d</summary>\n%s</details>\n", n,
+                       lines.text);
 }
 
 /* ---- frontiers ---- */
@@ -229,6 +226,7 @@ static void add_limit(const cJSON *frontier, const char *which, struct nb_strbuf
 static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_strbuf *out) {
     const double ratio = nb_json_get_number(frontier, "ratio");
     const bool off = ratio > 4 || ratio < 0.25;
+    if (nb_json_is(frontier, "status", "does_not_apply")) return;
     nb_strbuf_add(out, off ? "<tr class=\"doubt\">" : "<tr>");
     nb_html_cell(out, "k", nb_json_get_string(study, "variant"));
     nb_html_cell(out, "", nb_json_get_string(frontier, "of"));
@@ -240,30 +238,17 @@ static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_st
     nb_strbuf_add(out, "\n");
 }
 
-static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
-    const cJSON *study, *frontier;
-    bool any = false;
-    cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
-        cJSON_ArrayForEach(frontier, nb_json_get(study, "frontiers")) {
-            if (nb_json_is(frontier, "status", "does_not_apply")) continue;
-            if (!any)
-                nb_strbuf_add(
-                    out,
-                    "<h2 id=\"frontiers\">How far each can be taken</h2>\n"
-                    "<p class=\"dim\">The last value that is right and the first that is not, found by bisection, beside the "
-                    "closed form. A ratio far from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n"
-                    "<details open><summary>Frontiers</summary><div class=wrap><table class=rows>\n"
-                    "<tr><th class=k>variant<th>frontier<th class=\"n m\">holds to<th class=n>fails at<th class=n>predicted<th class=n>ratio<th class=w>predicted by\n");
-            any = true;
-            add_frontier(study, frontier, out);
-        }
-    }
-    if (any) nb_strbuf_add(out, "</table></div></details>\n");
-}
+static const char frontiers_head[] =
+    "<h2 id=\"frontiers\">How far each can be taken</h2>\n"
+    "<p class=\"dim\">The last value that is right and the first that is not, found by bisection, beside the "
+    "closed form. A ratio far from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n"
+    "<details open><summary>Frontiers</summary><div class=wrap><table class=rows>\n"
+    "<tr><th class=k>variant<th>frontier<th class=\"n m\">holds to<th class=n>fails at<th class=n>predicted<th class=n>ratio<th class=w>predicted by\n";
 
 /* ---- worst rows ---- */
 
 static void add_worst(const cJSON *study, const cJSON *worst, struct nb_strbuf *out) {
+    if (!isfinite(nb_json_get_number(worst, "value"))) return;
     nb_strbuf_add(out, cJSON_IsTrue(nb_json_get(worst, "violation")) ? "<tr class=\"bad\">" : "<tr>");
     nb_html_cell(out, "k", nb_json_get_string(study, "variant"));
     nb_html_cell(out, "", nb_json_get_string(worst, "objective"));
@@ -274,25 +259,23 @@ static void add_worst(const cJSON *study, const cJSON *worst, struct nb_strbuf *
     nb_strbuf_add(out, "\n");
 }
 
-static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
-    const cJSON *study, *worst;
-    bool any = false;
+static const char worst_head[] =
+    "<h2 id=\"worst\">Worst rows found</h2>\n"
+    "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by zooming in and by "
+    "climbing, within the rows that the kernel claims its accuracy for.</p>\n"
+    "<details><summary>Rows</summary><div class=wrap><table class=rows>\n"
+    "<tr><th class=k>variant<th>objective<th class=\"n m\">value<th class=n>ulp, scaled<th>generator<th class=w>again\n";
+
+/* A row for each item of the studies' lists, or none; nothing at all where no item has one. */
+static void add_items(const cJSON *stress, const char *list, const char *head,
+                      void (*add)(const cJSON *study, const cJSON *item, struct nb_strbuf *out),
+                      struct nb_strbuf *out) {
+    struct nb_strbuf rows released_by(nb_strbuf_release) = {0};
+    const cJSON *study, *item;
     cJSON_ArrayForEach(study, nb_json_get(stress, "studies")) {
-        cJSON_ArrayForEach(worst, nb_json_get(study, "worst")) {
-            if (!isfinite(nb_json_get_number(worst, "value"))) continue;
-            if (!any)
-                nb_strbuf_add(
-                    out,
-                    "<h2 id=\"worst\">Worst rows found</h2>\n"
-                    "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by zooming in and by "
-                    "climbing, within the rows that the kernel claims its accuracy for.</p>\n"
-                    "<details><summary>Rows</summary><div class=wrap><table class=rows>\n"
-                    "<tr><th class=k>variant<th>objective<th class=\"n m\">value<th class=n>ulp, scaled<th>generator<th class=w>again\n");
-            any = true;
-            add_worst(study, worst, out);
-        }
+        cJSON_ArrayForEach(item, nb_json_get(study, list)) add(study, item, &rows);
     }
-    if (any) nb_strbuf_add(out, "</table></div></details>\n");
+    if (rows.len) nb_strbuf_addf(out, "%s%s</table></div></details>\n", head, rows.text);
 }
 
 /* ---- public bugs ---- */
@@ -383,8 +366,8 @@ int nb_stress_report(const char *dir, const cJSON *stress) {
     nb_strbuf_add(&page, "</div>\n");
     add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);
-    add_frontiers_section(stress, &page);
-    add_worst_section(stress, &page);
+    add_items(stress, "frontiers", frontiers_head, add_frontier, &page);
+    add_items(stress, "worst", worst_head, add_worst, &page);
     nb_strbuf_add(&page, "<h2 id=maps>Error over scale and offset</h2>\n");
     nb_html_more_figures(&pictures, "map-", N_KEY_MAPS, "Maps", &page);
     nb_html_not_drawn(&figures, &page);

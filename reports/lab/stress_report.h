@@ -47,9 +47,8 @@ struct nb_grade_column {
     const char *title, *help; /* of the page */
     const char *key;          /* of a line */
     enum nb_grade_cell kind;
-    int digits; /* of a figure, on the page */
-    const char *text_title;
-    int text_digits;
+    int digits;            /* of a figure, on the page */
+    int text_digits, rank; /* of a table; rank: of its column */
 };
 enum { NB_N_GRADE_COLUMNS = 15 };
 extern const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS];

@@ -55,26 +55,9 @@ static void __attribute__((format(printf, 2, 3))) say(const struct stress_text *
     (markdown ? nb_output : nb_output_folded)(&safe, p->out);
 }
 
-static void add_count(struct nb_grid *grid, double n) {
-    char text[32] = "";
-    if (n > 0) snprintf(text, sizeof text, "%.0f", n);
-    nb_grid_add(grid, text);
-}
-
-static void add_number(struct nb_grid *grid, double value, int digits) {
-    nb_format_digits(&grid->cell, value, digits);
-    nb_grid_end_cell(grid);
-}
-
 /* ---- The headline: a line for each kernel, dtype and formula, with the figures of its worst width; and what is below B ---- */
 
 enum { MAX_LOW = 40 };
-
-static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *graded,
-                           const struct nb_grade_column *column) {
-    nb_grade_cell(column, graded, column->text_digits, &grid->cell);
-    nb_grid_end_cell(grid);
-}
 
 /* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
 static bool is_shown(const struct stress_text *p, const cJSON *line) {
@@ -89,17 +72,16 @@ static const char legend[] =
 enum { WIDE = 130 }; /* cells that all columns take */
 
 static int print_grades(const struct stress_text *p) {
-    enum { STAYS = NB_GRID_STAYS };
-    static const int ranks[NB_N_GRADE_COLUMNS] = {STAYS, STAYS, 8, STAYS, STAYS, STAYS, 4,    3,
-                                                  2,     STAYS, 1, 7,     6,     5,     STAYS};
     const char *titles[NB_N_GRADE_COLUMNS];
+    int ranks[NB_N_GRADE_COLUMNS];
     bool right[NB_N_GRADE_COLUMNS];
     struct nb_stress_lines lines;
     struct nb_grid grid released_by(nb_grid_release);
     int n_hidden = 0;
     nb_stress_lines_init(&lines, p->stress);
     for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
-        titles[i] = nb_grade_columns[i].text_title;
+        titles[i] = nb_grade_columns[i].kind == NB_CELL_WIDTH ? "worst width" : nb_grade_columns[i].title;
+        ranks[i] = nb_grade_columns[i].rank;
         right[i] = nb_grade_column_is_figure(&nb_grade_columns[i]);
     }
     nb_grid_init(&grid, titles, NB_N_GRADE_COLUMNS);
@@ -113,7 +95,10 @@ static int print_grades(const struct stress_text *p) {
         nb_grid_style(&grid, nb_stress_is_low(line, "declared") ? NB_GRID_BAD
                              : fails                            ? NB_GRID_DOUBTFUL
                                                                 : NB_GRID_PLAIN);
-        for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) add_grade_cell(&grid, &lines.list[k], &nb_grade_columns[i]);
+        for (const struct nb_grade_column *c = nb_grade_columns; c < nb_grade_columns + NB_N_GRADE_COLUMNS; c++) {
+            nb_grade_cell(c, &lines.list[k], c->text_digits, &grid.cell);
+            nb_grid_end_cell(&grid);
+        }
     }
     print_heading(p, "Grades on supported inputs (declared), and on all finite inputs");
     int result = nb_grid_print(&grid, p->format, p->out);
@@ -193,19 +178,19 @@ enum { MAX_NAMES = 4 };
 /* ---- frontiers ------------------------------------------------------------------------------------------------------ */
 
 static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *f) {
-    const char *status = nb_json_get_string(f, "status"), *rule = nb_json_get_string(f, "rule");
+    const char *status = nb_json_get_string(f, "status");
     nb_grid_row(grid, nb_json_get_string(study, "variant"), nb_json_get_string(f, "of"));
     if (strcmp(status, "found") == 0)
-        add_number(grid, nb_json_get_number(f, "good"), 4);
+        nb_grid_put(grid, nb_format_digits, nb_json_get_number(f, "good"), 4);
     else
         nb_grid_add(grid, strcmp(status, "none") == 0 ? "no limit" : status);
     const double predicted = nb_json_get_number(f, "predicted");
     if (predicted > 0)
-        add_number(grid, predicted, 4);
+        nb_grid_put(grid, nb_format_digits, predicted, 4);
     else
         nb_grid_add(grid, "no limit");
-    add_number(grid, nb_json_get_number(f, "ratio"), 3);
-    nb_grid_add(grid, rule);
+    nb_grid_put(grid, nb_format_digits, nb_json_get_number(f, "ratio"), 3);
+    nb_grid_add(grid, nb_json_get_string(f, "rule"));
 }
 
 static bool is_asked(const cJSON *f) {
@@ -252,13 +237,12 @@ static bool is_listed(const struct stress_text *p, const cJSON *study, const cJS
 }
 
 static int print_frontiers(const struct stress_text *p) {
-    static const bool right[] = {false, false, true, true, true, false};
     const bool all = strcmp(p->format, "table") != 0;
     struct nb_grid grid released_by(nb_grid_release) =
         nb_grid_of("variant", "limit", "holds to", "predicted", "ratio", "predicted by");
     const cJSON *study, *f;
     int result = 0;
-    grid.right = right;
+    grid.right = (const bool[]){false, false, true, true, true, false};
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
         cJSON_ArrayForEach(f, nb_json_get(study, "frontiers")) {
             if (is_asked(f) && (all || (is_limit(f) && !is_listed(p, study, f)))) add_frontier(&grid, study, f);
@@ -288,21 +272,20 @@ static void add_names(struct nb_grid *grid, const cJSON *list) {
 
 /* In a table for the eye the reports that nothing fails are counted. */
 static int print_bugs(const struct stress_text *p) {
-    static const bool right[] = {false, false, true, true, false, false};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1};
     const cJSON *bug, *bugs = stress_list(p, "bugs");
     struct nb_grid grid released_by(nb_grid_release) =
         nb_grid_of("report", "essence", "fail", "survive", "who fails", "who survives");
     int n_broken = 0;
-    grid.right = right;
-    grid.ranks = ranks;
+    grid.right = (const bool[]){false, false, true, true, false, false};
+    grid.ranks = (const int[]){NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1};
     cJSON_ArrayForEach(bug, bugs) {
         const cJSON *failed = nb_json_get(bug, "failed"), *survived = nb_json_get(bug, "survived");
-        n_broken += cJSON_GetArraySize(failed) > 0;
-        if (strcmp(p->format, "table") == 0 && cJSON_GetArraySize(failed) == 0) continue;
+        const int n_failed = cJSON_GetArraySize(failed), n_survived = cJSON_GetArraySize(survived);
+        n_broken += n_failed > 0;
+        if (strcmp(p->format, "table") == 0 && n_failed == 0) continue;
         nb_grid_row(&grid, nb_json_get_string(bug, "label"), nb_json_get_string(bug, "text"));
-        add_count(&grid, cJSON_GetArraySize(failed));
-        add_count(&grid, cJSON_GetArraySize(survived));
+        nb_grid_add_known(&grid, n_failed > 0, "%d", n_failed);
+        nb_grid_add_known(&grid, n_survived > 0, "%d", n_survived);
         add_names(&grid, failed);
         add_names(&grid, survived);
     }
@@ -398,12 +381,7 @@ static void print_end(const struct stress_text *p, const struct nb_summary *summ
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
     const struct stress_text p = {
         .stress = stress, .results = results, .format = format, .utf8 = nb_utf8_wanted(), .out = out};
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    if (strcmp(format, "json") == 0) {
-        nb_json_print_pretty(stress, 0, &text);
-        nb_strbuf_add(&text, "\n");
-        return nb_output(&text, out);
-    }
+    if (strcmp(format, "json") == 0) return nb_output_document(stress, out);
     struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
     say(&p, "%s", summary.footer);

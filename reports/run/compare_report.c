@@ -25,10 +25,7 @@ struct comparing {
 static const char *const side_titles[NB_N_SIDES] = {"before", "after"};
 
 /* The sentence in p->text, which is emptied. */
-static void say(struct comparing *p) {
-    nb_page_say(&p->page, p->text.text);
-    nb_strbuf_clear(&p->text);
-}
+static void say(struct comparing *p) { nb_page_tell(&p->page, &p->text); }
 
 static void add_key(const struct comparing *p, struct nb_grid *grid, const struct nb_compared *c) {
     nb_key_parts_short(&p->parts, c->sides[NB_BEFORE]->key, &grid->cell);
@@ -99,15 +96,13 @@ static void add_case(const struct comparing *p, struct nb_grid *grid, const stru
 }
 
 static void print_ranked(struct comparing *p) {
-    static const bool right[] = {false, false, true, true, true};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 2, 1};
     const struct nb_comparison *c = p->c;
     struct nb_grid grid = nb_grid_of("case", "change", "against the copy", "against the reference", "time");
     const size_t n_ranked = c->n_common - c->n_changes[NB_CHANGE_REFUSED];
     if (n_ranked == 0) return;
     nb_page_heading(&p->page, 3, "After / before: above 1 is slower");
-    grid.right = right;
-    grid.ranks = ranks;
+    grid.right = (const bool[]){false, false, true, true, true};
+    grid.ranks = (const int[]){NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 2, 1};
     for (size_t i = 0; i < n_ranked; i++) add_case(p, &grid, &c->cases[c->order[i]]);
     nb_page_grid(&p->page, &grid);
     nb_strbuf_add(p->page.out, "\n");
@@ -127,7 +122,7 @@ static const struct nb_compared *same_case(const struct nb_comparison *other, co
 
 static void print_between(struct comparing *p) {
     const size_t n = p->n_between + 1;
-    const char **titles = nb_alloc(n + 1, sizeof *titles);
+    const char **titles freed = nb_alloc(n + 1, sizeof *titles);
     int *ranks freed = nb_alloc(n + 1, sizeof *ranks);
     struct nb_grid grid;
     nb_page_heading(&p->page, 3, "Every run / the first, by the ratio that ranks");
@@ -152,7 +147,6 @@ static void print_between(struct comparing *p) {
     nb_strbuf_add(p->page.out, "\n");
     nb_strbuf_add(&p->text, "-: the case is not in that run, or not comparable; --format json has the reason.");
     say(p);
-    free((void *)titles);
 }
 
 static void print_refused(struct comparing *p) {
@@ -188,9 +182,9 @@ static void print_only(struct comparing *p, int side) {
 
 /* ---- accuracy ----------------------------------------------------------------------------------------------------------- */
 
-static void add_figure(struct nb_grid *grid, const struct nb_record *r, double value) {
-    if (r->has_accuracy) nb_format_digits(&grid->cell, value, 4);
-    nb_grid_end_cell(grid);
+/* Where the record has none, no figures. */
+static struct nb_accuracy accuracy_of(const struct nb_record *r) {
+    return r->has_accuracy ? r->accuracy : (struct nb_accuracy){.max_ulp = NAN, .mean_ulp = NAN, .bias_u = NAN};
 }
 
 static void add_accuracy(const struct comparing *p, struct nb_grid *grid, const struct nb_compared *c) {
@@ -200,21 +194,19 @@ static void add_accuracy(const struct comparing *p, struct nb_grid *grid, const 
     nb_strbuf_add(&grid->cell, nb_status_name(before->status));
     if (c->status_differs) nb_strbuf_addf(&grid->cell, " -> %s", nb_status_name(after->status));
     nb_grid_end_cell(grid);
-    add_figure(grid, before, before->accuracy.max_ulp);
-    add_figure(grid, after, after->accuracy.max_ulp);
-    add_figure(grid, before, before->accuracy.bias_u);
-    add_figure(grid, after, after->accuracy.bias_u);
+    nb_grid_put(grid, nb_format_digits, accuracy_of(before).max_ulp, 4);
+    nb_grid_put(grid, nb_format_digits, accuracy_of(after).max_ulp, 4);
+    nb_grid_put(grid, nb_format_digits, accuracy_of(before).bias_u, 4);
+    nb_grid_put(grid, nb_format_digits, accuracy_of(after).bias_u, 4);
 }
 
 static void print_accuracy(struct comparing *p) {
-    static const bool right[] = {false, false, true, true, true, true};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1, 1};
     struct nb_grid grid = nb_grid_of("case", "status", "max ulp before", "after", "bias/u before", "after");
     size_t n = 0;
     if (p->c->n_inaccurate == 0) return;
     nb_page_heading(&p->page, 3, "Accuracy");
-    grid.right = right;
-    grid.ranks = ranks;
+    grid.right = (const bool[]){false, false, true, true, true, true};
+    grid.ranks = (const int[]){NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 1, 1};
     for (size_t i = 0; i < p->c->n_common; i++) {
         const struct nb_compared *c = &p->c->cases[p->c->order[i]];
         if ((c->accuracy_differs || c->status_differs) && ++n <= MOST_ACCURACY) add_accuracy(p, &grid, c);
@@ -239,11 +231,10 @@ static void print_counts(struct comparing *p) {
 
 static void init_parts(struct comparing *p) {
     const struct nb_comparison *c = p->c;
-    const char **keys = nb_alloc(c->n + 1, sizeof *keys);
+    const char **keys freed = nb_alloc(c->n + 1, sizeof *keys);
     for (size_t i = 0; i < c->n; i++)
         keys[i] = c->cases[i].sides[c->cases[i].sides[NB_BEFORE] ? NB_BEFORE : NB_AFTER]->key;
     nb_key_parts_init(&p->parts, keys, c->n);
-    free((void *)keys);
 }
 
 static void print_page(struct comparing *p) {
@@ -294,23 +285,20 @@ static void differences_to_json(cJSON *json, const struct nb_comparison *c) {
 }
 
 static void ratio_to_json(cJSON *json, const char *name, const struct nb_interval *i, const char *reason) {
-    cJSON *ratio = cJSON_AddObjectToObject(json, name);
-    nb_json_number(ratio, "value", i->value);
-    nb_json_number(ratio, "low", i->low);
-    nb_json_number(ratio, "high", i->high);
-    nb_json_text(ratio, "reason", reason[0] ? reason : NULL);
+    nb_json_interval(json, name, i);
+    nb_json_text(nb_json_get(json, name), "reason", reason[0] ? reason : NULL);
 }
 
 static void accuracy_to_json(cJSON *json, const struct nb_compared *c) {
     cJSON *accuracy = cJSON_AddObjectToObject(json, "accuracy");
     cJSON_AddBoolToObject(accuracy, "differs", c->accuracy_differs);
     for (int side = 0; side < NB_N_SIDES; side++) {
-        const struct nb_record *r = c->sides[side];
+        const struct nb_accuracy a = accuracy_of(c->sides[side]);
         cJSON *one = cJSON_AddObjectToObject(accuracy, side_titles[side]);
-        nb_json_text(one, "status", nb_status_name(r->status));
-        nb_json_number(one, "max_ulp", r->has_accuracy ? r->accuracy.max_ulp : (double)NAN);
-        nb_json_number(one, "mean_ulp", r->has_accuracy ? r->accuracy.mean_ulp : (double)NAN);
-        nb_json_number(one, "bias_u", r->has_accuracy ? r->accuracy.bias_u : (double)NAN);
+        nb_json_text(one, "status", nb_status_name(c->sides[side]->status));
+        nb_json_number(one, "max_ulp", a.max_ulp);
+        nb_json_number(one, "mean_ulp", a.mean_ulp);
+        nb_json_number(one, "bias_u", a.bias_u);
     }
 }
 

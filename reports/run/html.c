@@ -38,14 +38,13 @@ static void add_plots(struct nb_figures *figures, const struct nb_html_pictures 
 /* ---- what ran ---- */
 
 static void add_peers(const struct nb_results *results, struct nb_strbuf *out) {
-    struct nb_peer_comparisons comparisons;
+    struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release) = {0};
     struct nb_strings sentences released_by(nb_strings_release) = {0};
     if (!nb_meta(results, "plan.compare") || nb_peer_comparisons_make(&comparisons, results) != 0) return;
     nb_peers_sentences(&comparisons, &sentences);
     nb_strbuf_add(out, "<ul>\n");
     for (size_t i = 0; i < sentences.n; i++) nb_html_text(out, "<li>", sentences.items[i], "</li>\n");
     nb_strbuf_add(out, "</ul>\n");
-    nb_peer_comparisons_release(&comparisons);
 }
 
 static void add_top(const struct nb_summary *summary, const struct nb_results *results, const char *dir,
@@ -80,13 +79,13 @@ static void add_failures(const struct nb_summary *summary, const struct nb_resul
     }
 }
 
+static bool is(const struct nb_column *c, enum nb_measured what) { return !c->axis && c->measured == what; }
+
 static bool is_timed(const struct nb_view *view) {
     for (size_t c = 0; c < view->n_columns; c++)
-        if (!view->columns[c].axis && view->columns[c].measured == NB_MEASURED_TIME) return true;
+        if (is(&view->columns[c], NB_MEASURED_TIME)) return true;
     return false;
 }
-
-static bool is(const struct nb_column *c, enum nb_measured what) { return !c->axis && c->measured == what; }
 
 /* Notes may be long sentences, kernels' names never break, figures stand right. A phone shows the time and the ratio beside the name, or
  * the error where nothing was timed; s is for wide screens and paper. */

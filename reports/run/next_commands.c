@@ -28,11 +28,15 @@ static bool is_printable(const char *word) {
     return strcmp(shown.text, word) == 0;
 }
 
+static size_t column_of(const struct nb_strbuf *out) {
+    const char *line = strrchr(out->text, '\n');
+    return strlen(line ? line + 1 : out->text);
+}
+
 void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word) {
     const bool quoted = needs_quotes(word);
     nb_strbuf_add(out, "");
-    const char *line = strrchr(out->text, '\n');
-    size_t column = strlen(line ? line + 1 : out->text);
+    size_t column = column_of(out);
     if (column > 0) {
         nb_strbuf_add(out, " ");
         column++;
@@ -103,25 +107,27 @@ static void end_command(struct commands *c, const char *purpose) {
         c->out->text[c->out->len = c->begin] = '\0';
         return;
     }
-    const char *line = strrchr(c->out->text, '\n');
-    size_t column = strlen(line ? line + 1 : c->out->text);
-    if (column + 4 + strlen(purpose) <= c->next->width) {
+    const size_t column = column_of(c->out);
+    if (column + 4 + strlen(purpose) <= c->next->width)
         nb_strbuf_addf(c->out, "%*s# %s", column < PURPOSE ? (int)(PURPOSE - column) : 2, "", purpose);
-    }
     nb_strbuf_add(c->out, "\n");
     c->begin = c->out->len;
     c->n_lines += n_lines;
     c->n++;
 }
 
+/* Four words, of which the last may be null; none, and false, where a terminal would take one for a command of its own. */
+static bool add_words(struct nb_strbuf *out, size_t width, const char *const words[4]) {
+    for (size_t i = 0; i < 4; i++)
+        if (words[i] && !is_printable(words[i])) return false;
+    for (size_t i = 0; i < 4 && words[i]; i++) nb_add_shell_word(out, width, words[i]);
+    return true;
+}
+
 static void add_command(struct commands *c, const char *verb, const char *option, const char *word,
                         const char *purpose) {
     const char *const words[] = {c->program, verb, option, word};
-    for (size_t i = 0; i < 4; i++)
-        if (c->n >= MOST_COMMANDS || (words[i] && !is_printable(words[i]))) return;
-    for (size_t i = 0; i < 4; i++)
-        if (words[i]) nb_add_shell_word(c->out, c->next->width, words[i]);
-    end_command(c, purpose);
+    if (c->n < MOST_COMMANDS && add_words(c->out, c->next->width, words)) end_command(c, purpose);
 }
 
 static size_t count_matches(const struct nb_results *results, const char *pattern) {
@@ -164,20 +170,13 @@ static char *short_key(const struct nb_results *results, const char *key) {
 void nb_add_replay(const struct nb_results *results, const struct nb_record *r, size_t width, struct nb_strbuf *out) {
     char *key freed = short_key(results, r->key), *program freed = program_name(false),
               *dir freed = nb_path_absolute(results->dir);
-    const char *const words[] = {program, "replay", dir, key};
-    bool printable = true;
-    for (size_t i = 0; i < 4; i++) printable &= is_printable(words[i]);
-    for (size_t i = 0; i < 4 && printable; i++) nb_add_shell_word(out, width, words[i]);
+    add_words(out, width, (const char *const[]){program, "replay", dir, key});
 }
 
 static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {
-    if (!r || !r->key || !c->next->results->dir) return;
-    char *key freed = short_key(c->next->results, r->key), *dir freed = nb_path_absolute(c->next->results->dir);
-    char *from_here = c->program;
-    c->program = program_name(false);
-    add_command(c, "replay", dir, key, purpose);
-    free(c->program);
-    c->program = from_here;
+    if (!r || !r->key || !c->next->results->dir || c->n >= MOST_COMMANDS) return;
+    nb_add_replay(c->next->results, r, c->next->width, c->out);
+    if (c->out->len > c->begin) end_command(c, purpose);
 }
 
 /* Twice as many launches, and as many as an interval needs; where time ended them, twice the time. Returns the option that it replaces. */

@@ -32,24 +32,17 @@ static const char *layout_of(const struct nb_case *c) {
 
 /* ---- means -------------------------------------------------------------------------------------------------------- */
 
-static void add_count(struct nb_grid *grid, size_t n) {
-    if (n > 0) nb_strbuf_addf(&grid->cell, "%zu", n);
-    nb_grid_end_cell(grid);
-}
+static void add_count(struct nb_grid *grid, size_t n) { nb_grid_add_known(grid, n > 0, "%zu", n); }
 
 static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
     nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
     nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass], layout_of(c));
     add_count(grid, m->n);
-    nb_format_ratio(&grid->cell, &m->ratio);
-    nb_grid_end_cell(grid);
-    if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f", m->median);
-    nb_grid_end_cell(grid);
-    if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f to %.2f", m->least, m->most);
-    nb_grid_end_cell(grid);
-    nb_format_percent(&grid->cell, m->roofline_share);
-    nb_grid_end_cell(grid);
+    nb_grid_put(grid, nb_format_ratio, &m->ratio);
+    nb_grid_add_known(grid, m->n > 0, "%.2f", m->median);
+    nb_grid_add_known(grid, m->n > 0, "%.2f to %.2f", m->least, m->most);
+    nb_grid_put(grid, nb_format_percent, m->roofline_share);
     add_count(grid, m->n_of[NB_PEER_COMPARISON_AHEAD]);
     add_count(grid, m->n_of[NB_PEER_COMPARISON_EVEN] + m->n_of[NB_PEER_COMPARISON_NOT_CONFIRMED]);
     add_count(grid, m->n_of[NB_PEER_COMPARISON_LOOKS_BEHIND]);
@@ -58,17 +51,14 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
 }
 
 static void print_means(const struct peers *p) {
-    static const bool right[] = {false, false, false, false, true, true, true,
-                                 true,  true,  true,  true,  true, true, true};
-    struct nb_peer_mean *means;
+    struct nb_peer_mean *means freed;
     struct nb_grid grid = nb_grid_of("library", "op", "pass", "layout", "cells", "geometric mean", "median", "range",
                                      "% of roofline", "ahead", "even", "looks behind", "behind", "no figure");
     const size_t n = nb_peer_means(p->comparisons, &means);
-    grid.right = right;
+    grid.right = (const bool[14]){[4] = true, true, true, true, true, true, true, true, true, true};
     for (size_t i = 0; i < n; i++) mean_to_row(&grid, &means[i]);
     nb_page_heading(p->page, 2, "Time of theirs / time of ours, by op");
     print_grid(p, &grid);
-    free(means);
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------------------------- */
@@ -98,6 +88,8 @@ static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d
     nb_grid_end_cell(grid);
 }
 
+static double time_ns(const struct nb_record *r) { return r && r->has_timing ? r->timing.time_ns.value : (double)NAN; }
+
 static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_comparison *d) {
     const struct nb_record *ours = d->ours;
     const struct nb_case *c = &d->theirs->c;
@@ -110,12 +102,9 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     if (ours) nb_kernel_name(&ours->c, &grid->cell);
     if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_names[ours->c.width]);
     nb_grid_end_cell(grid);
-    if (ours && ours->has_timing) nb_format_time(&grid->cell, ours->timing.time_ns.value);
-    nb_grid_end_cell(grid);
-    if (d->theirs->has_timing) nb_format_time(&grid->cell, d->theirs->timing.time_ns.value);
-    nb_grid_end_cell(grid);
-    nb_format_ratio(&grid->cell, &d->ratio);
-    nb_grid_end_cell(grid);
+    nb_grid_put(grid, nb_format_time, time_ns(ours));
+    nb_grid_put(grid, nb_format_time, time_ns(d->theirs));
+    nb_grid_put(grid, nb_format_ratio, &d->ratio);
     if (a && a->bottleneck[0]) {
         nb_format_percent(&grid->cell, a->share.value);
         nb_strbuf_addf(&grid->cell, " %s", a->bottleneck);
@@ -131,22 +120,18 @@ static bool is_behind(const struct nb_peer_comparison *d) {
 
 /* All comparisons, or those alone that are or were behind; returns how many. */
 static size_t print_comparisons(const struct peers *p, bool behind_alone, const char *title) {
-    static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
-    struct nb_grid grid = nb_grid_of("library", "op", "pass", "dtype", "shape", "mode", "threads", "ours", "time",
-                                     "theirs", "theirs / ours", "% of roofline", "verdict");
+    struct nb_grid grid released_by(nb_grid_release) =
+        nb_grid_of("library", "op", "pass", "dtype", "shape", "mode", "threads", "ours", "time", "theirs",
+                   "theirs / ours", "% of roofline", "verdict");
     size_t n = 0;
-    grid.right = right;
+    grid.right = (const bool[13]){[6] = true, false, true, true, true, true};
     for (size_t i = 0; i < p->comparisons->n; i++) {
         if (behind_alone && !is_behind(&p->comparisons->items[i])) continue;
         comparison_to_row(&grid, &p->comparisons->items[i]);
         n++;
     }
-    if (n > 0) {
-        nb_page_heading(p->page, 2, title);
-        print_grid(p, &grid);
-    } else {
-        nb_grid_release(&grid);
-    }
+    if (n > 0) nb_page_heading(p->page, 2, title);
+    if (n > 0) print_grid(p, &grid);
     return n;
 }
 
@@ -287,7 +272,7 @@ static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
     cJSON *side = cJSON_AddObjectToObject(json, name);
     nb_json_text(side, "key", r->key);
     nb_json_text(side, "status", nb_status_name(r->status));
-    nb_json_number(side, "time_ns", r->has_timing ? r->timing.time_ns.value : (double)NAN);
+    nb_json_number(side, "time_ns", time_ns(r));
     nb_json_text(side, "library", r->library);
     nb_json_text(side, "implementation", r->implementation);
     nb_json_number(side, "roofline_share", r->has_timing ? r->timing.roofline.share.value : (double)NAN);
@@ -342,25 +327,19 @@ static void add_overheads(cJSON *json, const struct nb_results *results) {
     free(found);
 }
 
-static void copy(cJSON *json, const struct nb_results *results, const char *name) {
-    const cJSON *item = nb_meta(results, name);
-    cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
-}
-
 /* reports/schema/peers.schema.json */
 static cJSON *peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons) {
     static const char *const copied[] = {"program", "version", "started", "config", "fingerprint"};
-    struct nb_peer_mean *means;
+    struct nb_peer_mean *means freed;
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "schema", "1.0");
-    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) copy(json, results, copied[i]);
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) nb_json_copy(json, results->meta, copied[i]);
     cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&comparisons->settings));
     cJSON_AddNumberToObject(json, "n_comparisons", (double)comparisons->n_comparisons);
     cJSON *list = cJSON_AddArrayToObject(json, "comparisons"), *sums = cJSON_AddArrayToObject(json, "means");
     for (size_t i = 0; i < comparisons->n; i++) add_comparison(list, &comparisons->items[i]);
     const size_t n = nb_peer_means(comparisons, &means);
     for (size_t i = 0; i < n; i++) add_mean(sums, &means[i]);
-    free(means);
     add_overheads(json, results);
     return json;
 }
@@ -369,23 +348,19 @@ static cJSON *peers_to_json(const struct nb_results *results, const struct nb_pe
 
 /* The page where page.out is set, and the document where json is. */
 static int make(const struct nb_results *results, const struct nb_page *page, cJSON **json) {
-    struct nb_peer_comparisons comparisons;
+    struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release) = {0};
     if (nb_peer_comparisons_make(&comparisons, results) != 0) return -1;
     if (page) nb_peers_print(results, &comparisons, page);
     if (json) *json = peers_to_json(results, &comparisons);
-    nb_peer_comparisons_release(&comparisons);
     return 0;
 }
 
 int nb_peers_write(const struct nb_results *results, const char *dir) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    cJSON *json = NULL;
+    cJSON *json released_by(nb_json_release) = NULL;
     if (make(results, &(struct nb_page){.markdown = true, .out = &text}, &json) != 0) return -1;
     char *page freed = nb_path_join(dir, "peers.md"), *document freed = nb_path_join(dir, "peers.json");
-    int result = nb_file_write(page, text.text, text.len);
-    if (result == 0) result = nb_json_write(json, document);
-    cJSON_Delete(json);
-    return result;
+    return nb_file_write(page, text.text, text.len) == 0 ? nb_json_write(json, document) : -1;
 }
 
 static int render_page(const struct nb_results *results, FILE *out, bool markdown) {

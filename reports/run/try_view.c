@@ -218,10 +218,9 @@ static void add_share(const struct nb_record *r, struct nb_strbuf *cell) {
 /* "2.41x faster [2.38, 2.44]" of the other, from the ratio of the kernel's time to the other's. */
 static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
     const bool faster = ratio->value >= 1;
+    const struct nb_interval inverse = {1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
     if (!isfinite(ratio->value)) return;
-    const double value = faster ? ratio->value : 1 / ratio->value, low = faster ? ratio->low : 1 / ratio->high,
-                 high = faster ? ratio->high : 1 / ratio->low;
-    nb_format_interval(cell, &(struct nb_interval){value, low, high}, faster ? "x faster" : "x slower");
+    nb_format_interval(cell, faster ? ratio : &inverse, faster ? "x faster" : "x slower");
     if (!nb_interval_known(ratio)) nb_strbuf_add(cell, ", no interval");
 }
 
@@ -270,18 +269,18 @@ static bool is_comparable(const struct nb_tried *t, const struct nb_record *r) {
            (nb_record_timed(r) || r->c.is_peer || !strchr(r->c.variant, ':'));
 }
 
+static bool stands_beside(const struct nb_tried *t, const struct nb_record *const own[2], const struct nb_record *r) {
+    return is_comparable(t, r) && (r == beside(t, own[0], r->c.variant) || r == beside(t, own[1], r->c.variant));
+}
+
 /* Every other variant that stands beside the kernel, once. */
 static void add_others(const struct nb_tried *t, const struct nb_record *const own[2], struct nb_grid *grid) {
+    const struct nb_record *all = t->results->records;
     for (size_t i = 0; i < t->results->n; i++) {
-        const struct nb_record *r = &t->results->records[i];
-        bool said =
-            !is_comparable(t, r) || (r != beside(t, own[0], r->c.variant) && r != beside(t, own[1], r->c.variant));
-        for (size_t k = 0; k < i && !said; k++) {
-            const struct nb_record *earlier = &t->results->records[k];
-            said = is_comparable(t, earlier) && strcmp(earlier->c.variant, r->c.variant) == 0 &&
-                   (earlier == beside(t, own[0], r->c.variant) || earlier == beside(t, own[1], r->c.variant));
-        }
-        if (!said) add_other(t, own, r->c.variant, grid);
+        bool said = !stands_beside(t, own, &all[i]);
+        for (size_t k = 0; k < i && !said; k++)
+            said = strcmp(all[k].c.variant, all[i].c.variant) == 0 && stands_beside(t, own, &all[k]);
+        if (!said) add_other(t, own, all[i].c.variant, grid);
     }
 }
 

@@ -87,13 +87,17 @@ static size_t longest_word(const char *text) {
     return longest < LONGEST ? longest : LONGEST;
 }
 
+/* The titles, then the cells. */
+static const char *text_at(const struct nb_grid *grid, size_t i) {
+    return i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns];
+}
+
 static void measure_columns(struct layout *l, bool utf8) {
     const struct nb_grid *grid = l->grid;
     for (size_t i = 0; i < l->n_rows * grid->n_columns; i++) {
         const size_t c = i % grid->n_columns;
-        const char *text = i < grid->n_columns ? grid->titles[i] : grid->cells[i - grid->n_columns];
         nb_strbuf_add(&l->cells[i], "");
-        nb_escape_terminal(&l->cells[i], text, utf8);
+        nb_escape_terminal(&l->cells[i], text_at(grid, i), utf8);
         for (char *s = l->cells[i].text; grid->keyed && i < grid->n_columns && (s = strchr(s, '_'));) *s = ' ';
         const size_t width = nb_utf8_cells(l->cells[i].text), word = longest_word(l->cells[i].text);
         if (width > l->widths[c]) l->widths[c] = width;
@@ -245,7 +249,7 @@ void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf 
 void nb_grid_add_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
     for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_addf(out, "| %s ", grid->titles[c]);
     nb_strbuf_add(out, "|\n");
-    for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_add(out, grid->right && grid->right[c] ? "|--:" : "|---");
+    for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_add(out, is_right(grid, c) ? "|--:" : "|---");
     nb_strbuf_add(out, "|\n");
     for (size_t i = 0; i < grid->n_cells; i++) {
         nb_strbuf_add(out, "| ");
@@ -255,12 +259,8 @@ void nb_grid_add_markdown(const struct nb_grid *grid, bool color, struct nb_strb
 }
 
 static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    for (size_t c = 0; c < grid->n_columns; c++) {
-        nb_escape_csv(out, grid->titles[c]);
-        nb_strbuf_add(out, c + 1 < grid->n_columns ? "," : "\n");
-    }
-    for (size_t i = 0; i < grid->n_cells; i++) {
-        nb_escape_csv(out, grid->cells[i]);
+    for (size_t i = 0; i < grid->n_columns + grid->n_cells; i++) {
+        nb_escape_csv(out, text_at(grid, i));
         nb_strbuf_add(out, (i + 1) % grid->n_columns ? "," : "\n");
     }
 }

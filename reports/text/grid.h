@@ -40,8 +40,11 @@ void nb_grid_end_cell(struct nb_grid *grid);
 /* Several cells, texts. */
 #define nb_grid_row(grid, ...) nb_grid_add_texts(grid, __VA_ARGS__, (const char *)NULL)
 void nb_grid_add_texts(struct nb_grid *grid, ...) __attribute__((sentinel));
-/* The next cell, as printf() makes it, behind what is in grid->cell. */
+/* The next cell, as printf() makes it, behind what is in grid->cell; and one that stays empty unless the figure is known. */
 void nb_grid_addf(struct nb_grid *grid, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define nb_grid_add_known(grid, known, ...) ((known) ? nb_grid_addf(grid, __VA_ARGS__) : nb_grid_add(grid, ""))
+/* The same by a function that appends to a text: nb_grid_put(grid, nb_format_ratio, &ratio). */
+#define nb_grid_put(grid, append, ...) (append(&(grid)->cell, __VA_ARGS__), nb_grid_end_cell(grid))
 /* The style of the row whose first cell is added next; rows before without one are plain. */
 void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
 /* As table (aligned columns, the last as long as it is), markdown, csv or json. -1 after nb_error. */

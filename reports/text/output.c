@@ -86,6 +86,11 @@ void nb_page_say(const struct nb_page *page, const char *text) {
     }
 }
 
+void nb_page_tell(const struct nb_page *page, struct nb_strbuf *text) {
+    nb_page_say(page, text->text);
+    nb_strbuf_clear(text);
+}
+
 void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
     grid->screen = page->screen;
     (page->markdown ? nb_grid_add_markdown : nb_grid_add_table)(grid, page->color, page->out);
@@ -118,10 +123,15 @@ int nb_output_folded(struct nb_strbuf *text, FILE *out) {
     return nb_output(&folded, out);
 }
 
-int nb_output_json(cJSON *json, FILE *out) {
+int nb_output_document(const cJSON *json, FILE *out) {
     struct nb_strbuf text = {0};
     nb_json_print_pretty(json, 0, &text);
     nb_strbuf_add(&text, "\n");
-    cJSON_Delete(json);
     return nb_output(&text, out);
+}
+
+int nb_output_json(cJSON *json, FILE *out) {
+    const int result = nb_output_document(json, out);
+    cJSON_Delete(json);
+    return result;
 }

@@ -27,8 +27,9 @@ struct nb_page {
 /* A page for the stream that the text goes to in the end. */
 struct nb_page nb_page_for(FILE *stream, bool markdown, struct nb_strbuf *out);
 void nb_page_heading(const struct nb_page *page, int level, const char *text);
-/* A sentence, escaped for its reader; nothing when it is empty or null. */
+/* A sentence, escaped for its reader; nothing when it is empty or null. The second empties its text. */
 void nb_page_say(const struct nb_page *page, const char *text);
+void nb_page_tell(const struct nb_page *page, struct nb_strbuf *text);
 /* Releases the grid. */
 void nb_page_grid(const struct nb_page *page, struct nb_grid *grid);
 
@@ -39,3 +40,5 @@ int nb_output(struct nb_strbuf *text, FILE *out);
 /* The same, folded to the screen. */
 int nb_output_folded(struct nb_strbuf *text, FILE *out);
 int nb_output_json(cJSON *json, FILE *out);
+/* The same, which stays the caller's. */
+int nb_output_document(const cJSON *json, FILE *out);
