@@ -130,11 +130,8 @@ static struct nb_measuring measuring_of(const struct claims_options *o) {
 /* ---- --list, --explain --------------------------------------------------------------------------------------------- */
 
 static void print_list(const struct nb_claims *claims, const char *format) {
-    static const char *const titles[] = {"claim", "kind", "statement"};
-    struct nb_grid grid released_by(nb_grid_release);
-    static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
-    nb_grid_init(&grid, titles, 3);
-    grid.ranks = ranks;
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("claim", "kind", "statement");
+    grid.ranks = (const int[]){NB_GRID_STAYS, 1, NB_GRID_STAYS};
     for (size_t i = 0; i < claims->n; i++) {
         const struct nb_claim *c = &claims->items[i];
         struct nb_strbuf kinds released_by(nb_strbuf_release) = {0};
@@ -189,8 +186,9 @@ static void plan(const struct nb_claims *claims, const char *device, struct nb_t
 
 /* 0, -1 after nb_error, or the number of the signal that ended it. */
 static int ask(const struct claims_options *o, const struct nb_torch_plan *p, const struct nb_torch *torch,
-               const char *folder, struct nb_torch_results *out) {
+               const char *dir, struct nb_torch_results *out) {
     struct nb_journal journal = {0};
+    char *folder freed = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     const int launches = launches_of(o, NB_TORCH_LAUNCHES), seeds = launches_of(o, NB_TORCH_SEEDS);
     const struct nb_torch_study study = {.plan = p,
                                          .torch = torch,
@@ -204,12 +202,10 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
                                                     [NB_TORCH_INFERENCE] = launches,
                                                     [NB_TORCH_MEMORY] = seeds,
                                                     [NB_TORCH_COURSE] = seeds}};
-    cJSON *run = cJSON_CreateObject();
-    nb_json_text(run, "config", NB_CLAIMS_TRAINING_FOLDER);
     nb_note("PyTorch %s, %s (%s)", torch->version,
             torch->gpu && strcmp(o->device, "cuda") == 0 ? torch->gpu : "on the CPU", torch->python);
-    int result = nb_run_begin(&journal, folder, o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, o->argc,
-                              o->argv);
+    const struct nb_measuring m = measuring_of(o);
+    int result = nb_measuring_begin(&m, dir, NB_CLAIMS_TRAINING_FOLDER, &journal);
     if (result == 0) result = nb_torch_study_run(&study, out);
     nb_journal_close(&journal);
     return result;
@@ -220,7 +216,6 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
                         struct measured *m) {
     struct nb_torch_plan p released_by(nb_torch_plan_release) = {0};
     struct nb_torch torch released_by(nb_torch_release) = {0};
-    char *folder freed = nb_path_join(dir, NB_CLAIMS_TRAINING_FOLDER);
     int result = 0;
     plan(claims, o->quick && isnan(o->train_budget_s) ? NULL : o->device, &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
@@ -233,7 +228,7 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
         nb_warn("claims about training are left out: needed: %s", torch.lacks);
     } else if (torch.python) {
         m->trained = true;
-        result = ask(o, &p, &torch, folder, &m->training);
+        result = ask(o, &p, &torch, dir, &m->training);
     }
     return result;
 }
@@ -251,10 +246,8 @@ static int claims_rates(const struct claims_options *o, const struct nb_claims *
         }
     if (rates->n == 0) return 0;
     char *folder freed = nb_path_join(dir, NB_CLAIMS_RATES_FOLDER);
-    cJSON *run = cJSON_CreateObject();
-    nb_json_text(run, "config", NB_CLAIMS_RATES_FOLDER);
-    int result = nb_run_begin(&journal, folder, o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, o->argc,
-                              o->argv);
+    const struct nb_measuring m = measuring_of(o);
+    int result = nb_measuring_begin(&m, dir, NB_CLAIMS_RATES_FOLDER, &journal);
     if (result == 0) result = nb_rates_measure(rates, folder, &journal, launches_of(o, NB_MIN_LAUNCHES));
     nb_journal_close(&journal);
     return result;
@@ -274,19 +267,13 @@ static void measured_release(struct measured *m) {
 /* One plan into its own folder below DIR. */
 static int run_plan(const struct claims_options *o, struct nb_config *config, const char *dir, int which,
                     struct measured *m) {
+    const struct nb_measuring all = measuring_of(o);
     struct nb_plan plan released_by(nb_plan_release) = {0};
-    bool began = false;
     char *folder freed = nb_path_join(dir, nb_claims_plan_names[which]);
     int result = nb_plan_make(&plan, config, &o->request.options);
     if (result == 0 && plan.n_cases > 0) {
-        const bool resume = o->output.resume && nb_dir_holds(folder, NB_JOURNAL_FILE);
-        struct nb_measuring measuring = measuring_of(o);
-        measuring.plan = &plan;
-        measuring.config = config->name;
-        measuring.out = folder;
-        measuring.whole = dir;
-        measuring.resume = resume ? folder : NULL;
-        m->ended = nb_measuring_run(&measuring, folder, &began);
+        bool began;
+        m->ended = nb_measuring_beside(&all, &plan, config->name, dir, nb_claims_plan_names[which], &began);
         m->there[which] = began && nb_results_fold(&m->results[which], folder) == 0;
         if (m->there[which] && which == NB_PLAN_TIMING)
             m->there[which] = nb_sample_table_read(&m->samples, folder) == 0;

@@ -8,6 +8,7 @@
 #include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "reports/text/output.h"
+#include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -43,15 +44,16 @@ static void escape_texts(cJSON *json) {
 }
 
 /* "48 KiB", "1.5 GiB", "?" */
-enum { SIZE = 24 };
-static const char *size_at(const cJSON *object, const char *name, char out[SIZE]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double bytes = nb_json_get_number(object, name);
-    int unit = 0;
-    if (!(bytes > 0)) return "?";
-    for (; bytes >= 1024 && unit < 4; unit++) bytes /= 1024;
-    snprintf(out, SIZE, bytes < 10 && bytes != floor(bytes) ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-    return out;
+struct size {
+    char text[24];
+};
+static struct size size_at(const cJSON *object, const char *name) {
+    const double bytes = nb_json_get_number(object, name);
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+    struct size size = {"?"};
+    if (bytes > 0) nb_format_bytes(&text, bytes);
+    if (text.len) snprintf(size.text, sizeof size.text, "%s", text.text);
+    return size;
 }
 
 static void begin_row(struct nb_strbuf *out, const char *label) { nb_strbuf_addf(out, "  %-18s ", label); }
@@ -74,7 +76,6 @@ static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
     const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
     const char *emulator = nb_json_get_text(cpu, "emulator");
     const bool has_cpuid = !isnan(nb_json_get_number(cpu, "family"));
-    char l1d[SIZE], l2[SIZE], l3[SIZE], memory[SIZE], available[SIZE];
     nb_strbuf_add(out, "Machine\n");
     begin_row(out, "CPU");
     nb_strbuf_add(out, text(cpu, "model"));
@@ -93,10 +94,10 @@ static void print_machine(const cJSON *survey, struct nb_strbuf *out) {
     nb_strbuf_add(out, "\n");
     row(out, "CPUs", "%.0f online, %.0f of them for this process", nb_json_get_number(cpu, "n_online"),
         nb_json_get_number(survey, "n_allowed"));
-    row(out, "caches", "L1d %s, L2 %s, L3 %s", size_at(cpu, "l1d_bytes", l1d), size_at(cpu, "l2_bytes", l2),
-        size_at(cpu, "l3_bytes", l3));
-    row(out, "memory", "%s, %s available", size_at(system, "memory_bytes", memory),
-        size_at(load, "memory_available_bytes", available));
+    row(out, "caches", "L1d %s, L2 %s, L3 %s", size_at(cpu, "l1d_bytes").text, size_at(cpu, "l2_bytes").text,
+        size_at(cpu, "l3_bytes").text);
+    row(out, "memory", "%s, %s available", size_at(system, "memory_bytes").text,
+        size_at(load, "memory_available_bytes").text);
     row(out, "system", "%s, %s", text(system, "os"), text(system, "kernel"));
 }
 
@@ -169,17 +170,11 @@ static void print_counters(const cJSON *survey, struct nb_strbuf *out) {
     }
 }
 
-static void print_tuning(const cJSON *survey, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "\n");
-    nb_tune_print(nb_json_get(survey, "tuning"), out);
-}
-
 static void print_device(const cJSON *device, struct nb_strbuf *out) {
     const cJSON *now = nb_json_get(device, "now"), *reason;
-    char memory[SIZE], l2[SIZE];
     row(out, "device", "%s, compute capability %s, %.0f multiprocessors, %s, L2 %s", text(device, "name"),
         text(device, "compute_capability"), nb_json_get_number(device, "multiprocessors"),
-        size_at(device, "memory_bytes", memory), size_at(device, "l2_bytes", l2));
+        size_at(device, "memory_bytes").text, size_at(device, "l2_bytes").text);
     row(out, "driver", "%s, CUDA %s", text(device, "driver"), text(device, "cuda"));
     begin_row(out, "now");
     nb_strbuf_addf(out, "%.0f of %.0f MHz, memory %.0f MHz, power limit %.0f W", nb_json_get_number(now, "sm_mhz"),
@@ -196,11 +191,10 @@ static void print_gpu(const cJSON *survey, struct nb_strbuf *out) {
     const char *refusal = nb_json_get_text(gpu, "refusal");
     const char *kernels = nb_json_get_text(gpu, "kernels"), *emulation = nb_json_get_text(gpu, "emulation");
     nb_strbuf_add(out, "\nGPU\n");
-    if (refusal) {
+    if (refusal)
         row(out, "device", "%s", refusal);
-    } else {
+    else
         print_device(nb_json_get(gpu, "device"), out);
-    }
     row(out, "kernels", "%s", kernels ? kernels : "not built; `make cuda` builds them");
     row(out, "emulation", "%s", emulation ? emulation : "not built; `make cuda-emulated` builds it, without a GPU");
     row(out, "our kernels", "%s", text(gpu, "results"));
@@ -244,7 +238,8 @@ static void print_table(const cJSON *survey, struct nb_strbuf *out) {
     print_warnings(survey, out);
     print_build(survey, out);
     print_widths(survey, out);
-    print_tuning(survey, out);
+    nb_strbuf_add(out, "\n");
+    nb_tune_print(nb_json_get(survey, "tuning"), out);
     print_counters(survey, out);
     print_gpu(survey, out);
     print_tools(survey, out);
@@ -265,7 +260,7 @@ static int info_main(int argc, char **argv) {
     if (nb_load_kernels(&plugins, NULL) != 0) return NB_EXIT_USAGE;
     cJSON *survey released_by(nb_json_release) = nb_survey();
     if (strcmp(format, "json") == 0) {
-        nb_output_json(cJSON_Duplicate(survey, true), stdout);
+        nb_output_document(survey, stdout);
     } else {
         struct nb_strbuf text = {0};
         escape_texts(survey);

@@ -104,12 +104,6 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
 }
 
 static int list_kernels(struct nb_grid *grid) {
-    static const char *const titles[] = {"kernel",   "backend",     "op",       "pass",   "style",
-                                         "stats",    "stats_dtype", "variance", "dtypes", "widths",
-                                         "not_here", "not_built",   "summary"};
-    static const int ranks[] = {NB_GRID_STAYS, 8, 6, 7, 5, 4, 1, 2, NB_GRID_STAYS, 11, 9, 10, 3};
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (int b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
         char *file freed = nb_backend_library((enum nb_backend)b);
         if (file && nb_registry_describe(file) != 0) nb_warn("%s: its kernels are not listed", file);
@@ -135,13 +129,8 @@ static int list_kernels(struct nb_grid *grid) {
 /* ---- configs, shapes ---- */
 
 static int list_configs(struct nb_grid *grid) {
-    static const char *const titles[] = {"config", "launches", "blocks", "description"};
-    static const int ranks[] = {NB_GRID_STAYS, 2, 1, NB_GRID_STAYS};
     struct nb_strings names released_by(nb_strings_release);
     nb_config_list(&names);
-    const int result = names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (size_t i = 0; i < names.n; i++) {
         struct nb_config config;
         char launches[16] = "", blocks[16] = "";
@@ -156,16 +145,12 @@ static int list_configs(struct nb_grid *grid) {
                                          : "");
         if (is_read) nb_config_release(&config);
     }
-    return result;
+    return names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
 }
 
 static int list_shapes(struct nb_grid *grid) {
-    static const char *const titles[] = {"shape", "stands_for", "source"};
-    static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 1};
     struct nb_jsonc file released_by(nb_jsonc_release) = {0};
     char *path freed = nb_jsonc_find("shapes.json");
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     if (!path) return nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
     if (nb_jsonc_read(&file, path) != 0) return -1;
     const cJSON *preset, *shape;
@@ -184,10 +169,6 @@ static int list_shapes(struct nb_grid *grid) {
 /* ---- axes, data, formats ---- */
 
 static int list_axes(struct nb_grid *grid) {
-    static const char *const titles[] = {"axis", "does", "default", "values", "meaning"};
-    static const int ranks[] = {NB_GRID_STAYS, 1, 3, 2, NB_GRID_STAYS};
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (size_t a = 0; a < nb_n_axes; a++) {
         const struct nb_axis *axis = &nb_axes[a];
         struct nb_strbuf values released_by(nb_strbuf_release) = nb_strbuf_empty();
@@ -215,12 +196,8 @@ static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
 }
 
 static int list_data(struct nb_grid *grid) {
-    static const char *const titles[] = {"data", "kind", "meaning"};
-    static const int ranks[] = {NB_GRID_STAYS, 1, NB_GRID_STAYS};
     char *dir freed = nb_data_dir();
     struct nb_strings sets released_by(nb_strings_release) = nb_inputs_list();
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (size_t i = 0; i < nb_n_distributions; i++)
         nb_grid_row(grid, nb_distributions[i].name, "distribution", nb_distributions[i].help);
     for (size_t i = 0; i < sets.n; i++) {
@@ -231,8 +208,6 @@ static int list_data(struct nb_grid *grid) {
 }
 
 static int list_formats(struct nb_grid *grid) {
-    static const char *const titles[] = {"format", "meaning"};
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; nb_renderer_at(i); i++) nb_grid_row(grid, nb_renderer_at(i)->name, nb_renderer_at(i)->summary);
     return 0;
 }
@@ -283,23 +258,30 @@ static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {
 
 /* Each library is loaded in a process of its own, where it can meet no other, and only to be asked for its version. */
 static int list_peers(struct nb_grid *grid) {
-    static const char *const titles[] = {"peer", "adapter", "library", "version", "file", "get", "what"};
-    static const int ranks[] = {NB_GRID_STAYS, 5, 4, 6, 1, 3, 2};
-    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    grid->ranks = ranks;
     for (size_t i = 0; i < nb_n_peers; i++) add_peer(grid, &nb_peers[i]);
     return 0;
 }
 
 /* ---- the command ---- */
 
+enum { STAYS = NB_GRID_STAYS, MOST_COLUMNS = 14 };
 static const struct topic {
     const char *name;
     int (*list)(struct nb_grid *grid);
-    bool needs_kernels;
-} topics[] = {{"kernels", list_kernels, true}, {"configs", list_configs, false}, {"axes", list_axes, false},
-              {"data", list_data, false},      {"shapes", list_shapes, false},   {"formats", list_formats, false},
-              {"peers", list_peers, false}};
+    const char *titles[MOST_COLUMNS];
+    int ranks[MOST_COLUMNS];
+} topics[] = {
+    {"kernels",
+     list_kernels,
+     {"kernel", "backend", "op", "pass", "style", "stats", "stats_dtype", "variance", "dtypes", "widths", "not_here",
+      "not_built", "summary"},
+     {STAYS, 8, 6, 7, 5, 4, 1, 2, STAYS, 11, 9, 10, 3}},
+    {"configs", list_configs, {"config", "launches", "blocks", "description"}, {STAYS, 2, 1, STAYS}},
+    {"axes", list_axes, {"axis", "does", "default", "values", "meaning"}, {STAYS, 1, 3, 2, STAYS}},
+    {"data", list_data, {"data", "kind", "meaning"}, {STAYS, 1, STAYS}},
+    {"shapes", list_shapes, {"shape", "stands_for", "source"}, {STAYS, STAYS, 1}},
+    {"formats", list_formats, {"format", "meaning"}, {STAYS, STAYS}},
+    {"peers", list_peers, {"peer", "adapter", "library", "version", "file", "get", "what"}, {STAYS, 5, 4, 6, 1, 3, 2}}};
 enum { N_TOPICS = sizeof topics / sizeof topics[0] };
 
 static const struct topic *find_topic(const char *name) {
@@ -314,10 +296,10 @@ static const struct topic *find_topic(const char *name) {
 }
 
 static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_texts *plugins) {
-    struct nb_grid grid released_by(nb_grid_release) = {0};
-    if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
+    struct nb_grid grid released_by(nb_grid_release) = {.titles = topic->titles, .ranks = topic->ranks, .wide = wide};
+    if ((topic->list == list_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
+    while (topic->titles[grid.n_columns]) grid.n_columns++;
     int result = topic->list(&grid);
-    grid.wide = wide;
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }

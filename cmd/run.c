@@ -105,7 +105,7 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
     if (result == 0 && plan.n_cases > 0) {
         plan.budget_s = fmax(left_s, 1e-9); /* over already: all is left out, and its records say so */
         nb_note("%zu cases look behind: measured again", plan.n_cases);
-        result = nb_measuring_beside(first, &plan, first->config, dir, NB_CONFIRM_FOLDER);
+        result = nb_measuring_beside(first, &plan, first->config, dir, NB_CONFIRM_FOLDER, NULL);
     }
     return result;
 }

@@ -64,7 +64,7 @@ static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code)
 static void print(const struct tune_options *o, const cJSON *json) {
     struct nb_strbuf text = {0};
     if (strcmp(o->format, "json") == 0) {
-        nb_output_json(cJSON_Duplicate(json, true), stdout);
+        nb_output_document(json, stdout);
     } else {
         nb_tune_print(json, &text);
         nb_output_folded(&text, stdout);

@@ -80,18 +80,12 @@ static int time_norms(const struct nb_measuring *q, const char *dir, struct meas
                                                               .sample_ms = 0.06,
                                                               .order_seed = 1};
     struct nb_plan plan released_by(nb_plan_release) = {0};
-    bool began = false;
-    char *folder freed = nb_path_join(dir, "timing");
+    char *folder freed = nb_path_join(dir, config.name);
     nb_norms_plan(&m->step, m->pairs, m->n_pairs, false, &config);
     int result = config.n_blocks > 0 ? nb_plan_make(&plan, &config, &q->request->options) : 0;
     if (result == 0 && plan.n_cases > 0) {
-        struct nb_measuring measuring = *q;
-        measuring.plan = &plan;
-        measuring.config = config.name;
-        measuring.out = folder;
-        measuring.resume = q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL;
-        m->ended = nb_measuring_run(&measuring, folder, &began);
-        result = began && m->ended >= 0 && nb_results_fold(&m->results, folder) == 0 ? 0 : -1;
+        m->ended = nb_measuring_beside(q, &plan, config.name, dir, config.name, NULL);
+        result = m->ended >= 0 && nb_results_fold(&m->results, folder) == 0 ? 0 : -1;
         if (result == 0) result = nb_results_write(&m->results, folder);
         if (result == 0) result = nb_sample_table_read(&m->samples, folder);
     }
@@ -101,11 +95,8 @@ static int time_norms(const struct nb_measuring *q, const char *dir, struct meas
 static int time_rates(const struct nb_measuring *q, const char *dir, struct measured *m) {
     struct nb_journal journal = {0};
     char *folder freed = nb_path_join(dir, "rates");
-    cJSON *run = cJSON_CreateObject();
-    nb_json_text(run, "config", "rates");
     nb_rates_add(&m->rates, &m->step);
-    int result =
-        nb_run_begin(&journal, folder, q->resume && nb_dir_holds(folder, NB_JOURNAL_FILE), run, q->argc, q->argv);
+    const int result = nb_measuring_begin(q, dir, "rates", &journal);
     if (result == 0) m->ended = nb_rates_measure(&m->rates, folder, &journal, launches_of(q));
     nb_journal_close(&journal);
     return result != 0 || m->ended < 0 ? -1 : 0;

@@ -419,19 +419,32 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     return ended;
 }
 
+static bool resumed(const struct nb_measuring *m, const char *folder) {
+    return m->resume && nb_dir_holds(folder, NB_JOURNAL_FILE);
+}
+
 int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *plan, const char *config,
-                        const char *dir, const char *below) {
+                        const char *dir, const char *below, bool *began) {
     char *folder freed = nb_path_join(dir, below);
     struct nb_measuring m = *first;
-    bool began;
+    bool unasked;
+    if (!began) began = &unasked;
     m.plan = plan;
     m.config = config;
     m.out = folder;
-    m.resume = nb_dir_holds(folder, NB_JOURNAL_FILE) ? folder : NULL;
+    m.whole = dir;
+    m.resume = resumed(first, folder) ? folder : NULL;
     m.no_counters = true;
     m.confirms = false;
-    const int ended = nb_measuring_run(&m, folder, &began);
-    return began ? ended : -1;
+    const int ended = nb_measuring_run(&m, folder, began);
+    return *began ? ended : -1;
+}
+
+int nb_measuring_begin(const struct nb_measuring *m, const char *dir, const char *below, struct nb_journal *journal) {
+    char *folder freed = nb_path_join(dir, below);
+    cJSON *run = cJSON_CreateObject();
+    nb_json_text(run, "config", below);
+    return nb_run_begin(journal, folder, resumed(m, folder), run, m->argc, m->argv);
 }
 
 /* ---- of a plugin's kernels: the rows of `stress`, unasked ------------------------------------------------------------ */
@@ -470,7 +483,7 @@ static int check_kernels(const struct nb_measuring *first, const char *kernels, 
     if (result == 0 && plan.n_cases > 0) {
         plan.leaves_none_out = !holds;
         nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
-        result = nb_measuring_beside(first, &plan, config.name, dir, NB_CHECKS_FOLDER);
+        result = nb_measuring_beside(first, &plan, config.name, dir, NB_CHECKS_FOLDER, NULL);
     }
     return result;
 }

@@ -82,7 +82,7 @@ struct nb_measuring {
     const char *out, *resume; /* folder to make, or to go on with; both null: a new one below results/ */
     bool no_counters;
     bool confirms;                         /* what looks behind will be measured again after it */
-    const char *whole;                     /* the folder that --resume takes; null: the run's own */
+    const char *whole;                     /* of a part: the folder that --resume takes; null: the run's own */
     bool silent;                           /* no note says how much there is to do */
     double case_timeout_s, late_timeout_s; /* as struct nb_run_options */
     int argc;                              /* what the journal keeps, so that --resume can make the plan again */
@@ -101,10 +101,12 @@ int nb_first_use(const struct nb_plan *plan, const char *max_width);
 /* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1
  * after nb_error, or the number of the signal that ended it. began: there is a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
-/* Another plan behind the run in dir, without counters, in DIR/BELOW, where it goes on with what is there. The same, -1 also where it did
- * not begin. */
+/* Another plan of the run in dir, without counters, in DIR/BELOW, where a run that is resumed goes on with what is there. The same, -1 also
+ * where it did not begin; began may be null. */
 int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *plan, const char *config,
-                        const char *dir, const char *below);
+                        const char *dir, const char *below, bool *began);
+/* The journal of what else is measured for the run in dir, in DIR/BELOW, likewise. -1 after nb_error. */
+int nb_measuring_begin(const struct nb_measuring *m, const char *dir, const char *below, struct nb_journal *journal);
 
 /* Of a run that has ended in dir: the kernels of its plugins that were right there are checked on the rows of `stress` too, in DIR/checks,
  * whose failures nb_results_fold() adds to the run's. budget_s: drops cases until the estimate fits; 0: none. holds: it also leaves out what
