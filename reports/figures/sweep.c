@@ -170,13 +170,6 @@ void nb_sweep_release(struct nb_sweep *sweep) {
 /* Parameters differ by op: LayerNorm usually has a beta. */
 static const char *const own_axes[] = {"affine", "weight_offset", "param_dtype", NULL};
 
-struct side {
-    char *terms;  /* what both sides must share */
-    char *suffix; /* the kernel's name behind the op's */
-    size_t record;
-    bool is_layernorm;
-};
-
 struct nb_interval nb_cut_of(const struct nb_interval *rms, const struct nb_interval *ln) {
     struct nb_interval cut = {1 - rms->value / ln->value, NAN, NAN};
     if (!nb_interval_known(rms) || !nb_interval_known(ln) || rms->low <= 0 || ln->low <= 0) return cut;
@@ -190,18 +183,9 @@ static struct nb_interval ratio_of(const struct nb_record *r) {
     return nb_is_reference(r) ? (struct nb_interval){1, 1, 1} : r->timing.vs_reference;
 }
 
-static bool has_ratio(const struct nb_record *r) {
+static bool has_ratio(const struct nb_record *r, uint32_t op) {
     struct nb_interval ratio = ratio_of(r);
-    return nb_record_timed(r) && r->timing.reference && isfinite(ratio.value) && ratio.value > 0;
-}
-
-/* The same reference key means the same shape, data, threads and cache state; parts of a split group share it too. */
-static void make_terms(const struct nb_record *r, struct nb_strbuf *out) {
-    const struct nb_case *c = &r->c;
-    nb_strbuf_addf(out, "%d|%u|%u|%u|%u|%u|%s|", r->machine, c->dtype, c->width, c->style, c->stats, c->stats_dtype,
-                   c->shape.text);
-    nb_strbuf_add(out, r->timing.reference);
-    nb_sweep_constants(r, own_axes, out);
+    return r->c.op == op && nb_record_timed(r) && r->timing.reference && isfinite(ratio.value) && ratio.value > 0;
 }
 
 char *nb_kernel_suffix(const struct nb_record *r) {
@@ -210,64 +194,39 @@ char *nb_kernel_suffix(const struct nb_record *r) {
     return nb_strdup(found ? found + strlen(op) : kernel);
 }
 
-static int by_terms(const void *left, const void *right) {
-    const struct side *a = left, *b = right;
-    int order = strcmp(a->terms, b->terms);
-    return order ? order : (a->record > b->record) - (a->record < b->record);
+/* What both sides must share, behind the kernel's name without the op's or "*": the same reference key means the same shape, data, threads and
+ * cache state; parts of a split group share it too. */
+static char *terms_of(const struct nb_record *r, bool by_name) {
+    const struct nb_case *c = &r->c;
+    char *suffix freed = nb_kernel_suffix(r);
+    struct nb_strbuf terms = {0};
+    nb_strbuf_addf(&terms, "%s|%d|%u|%u|%u|%u|%u|%s|%s", by_name ? suffix : "*", r->machine, c->dtype, c->width,
+                   c->style, c->stats, c->stats_dtype, c->shape.text, r->timing.reference);
+    nb_sweep_constants(r, own_axes, &terms);
+    return terms.text;
 }
 
-static size_t collect_sides(struct side *sides, const struct nb_results *results) {
-    size_t n = 0;
+/* An RMSNorm kernel goes by its name, and without it the first of those that share their terms. */
+size_t nb_cuts_find(const struct nb_results *results, struct nb_cut **cuts) {
+    struct nb_text_map rmsnorms released_by(nb_text_map_release) = {0};
+    char **terms freed = nb_alloc(2 * results->n + 1, sizeof *terms);
+    size_t n_terms = 0, n = 0;
+    *cuts = nb_alloc(results->n + 1, sizeof **cuts);
+    for (size_t i = 0; i < results->n; i++)
+        for (int by_name = 0; by_name < 2 && has_ratio(&results->records[i], NB_OP_RMSNORM); by_name++) {
+            terms[n_terms] = terms_of(&results->records[i], by_name == 1);
+            nb_text_map_add(&rmsnorms, terms[n_terms++], i);
+        }
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf terms = {0};
-        if ((r->c.op != NB_OP_LAYERNORM && r->c.op != NB_OP_RMSNORM) || !has_ratio(r)) continue;
-        make_terms(r, &terms);
-        sides[n++] = (struct side){terms.text, nb_kernel_suffix(r), i, r->c.op == NB_OP_LAYERNORM};
+        if (!has_ratio(r, NB_OP_LAYERNORM)) continue;
+        char *named freed = terms_of(r, true), *any freed = terms_of(r, false);
+        size_t other = nb_text_map_find(&rmsnorms, named);
+        if (other == NB_NOWHERE) other = nb_text_map_find(&rmsnorms, any);
+        if (other == NB_NOWHERE) continue;
+        const struct nb_interval ln = ratio_of(r), rms = ratio_of(&results->records[other]);
+        (*cuts)[n++] = (struct nb_cut){i, other, nb_cut_of(&rms, &ln)};
     }
-    if (n) qsort(sides, n, sizeof *sides, by_terms);
+    for (size_t i = 0; i < n_terms; i++) free(terms[i]);
     return n;
-}
-
-/* Among the sides with equal terms: the RMSNorm kernel of the same name, else the first; end: none. */
-static size_t partner(const struct side *sides, size_t begin, size_t end, const struct side *layernorm) {
-    size_t first = end;
-    for (size_t i = begin; i < end; i++) {
-        if (sides[i].is_layernorm) continue;
-        if (strcmp(sides[i].suffix, layernorm->suffix) == 0) return i;
-        if (first == end) first = i;
-    }
-    return first;
-}
-
-static size_t pair_up(const struct side *sides, size_t n, const struct nb_results *results, struct nb_cut *cuts) {
-    size_t n_cuts = 0;
-    for (size_t begin = 0, end; begin < n; begin = end) {
-        for (end = begin + 1; end < n && strcmp(sides[end].terms, sides[begin].terms) == 0;) end++;
-        for (size_t i = begin; i < end; i++) {
-            size_t other = sides[i].is_layernorm ? partner(sides, begin, end, &sides[i]) : end;
-            if (other == end) continue;
-            struct nb_interval ln = ratio_of(&results->records[sides[i].record]);
-            struct nb_interval rms = ratio_of(&results->records[sides[other].record]);
-            cuts[n_cuts++] = (struct nb_cut){sides[i].record, sides[other].record, nb_cut_of(&rms, &ln)};
-        }
-    }
-    return n_cuts;
-}
-
-static int by_record(const void *left, const void *right) {
-    const struct nb_cut *a = left, *b = right;
-    return (a->layernorm > b->layernorm) - (a->layernorm < b->layernorm);
-}
-
-size_t nb_cuts_find(const struct nb_results *results, struct nb_cut **cuts) {
-    struct side *sides freed = nb_alloc(results->n + 1, sizeof *sides);
-    *cuts = nb_alloc(results->n + 1, sizeof **cuts);
-    size_t n = collect_sides(sides, results), n_cuts = pair_up(sides, n, results, *cuts);
-    if (n_cuts) qsort(*cuts, n_cuts, sizeof **cuts, by_record);
-    for (size_t i = 0; i < n; i++) {
-        free(sides[i].terms);
-        free(sides[i].suffix);
-    }
-    return n_cuts;
 }

@@ -131,32 +131,19 @@ static int count_values(const struct nb_results *results, const struct nb_axis *
     return n;
 }
 
-struct pair {
-    char *kernel, *value;
-};
-
-static int by_kernel(const void *left, const void *right) {
-    const struct pair *a = left, *b = right;
-    int order = strcmp(a->kernel, b->kernel);
-    return order ? order : strcmp(a->value, b->value);
-}
-
 /* Does a kernel appear with two values of the axis? If not, the kernel's name stands for the value. */
 static bool varies_within_kernel(const struct nb_results *results, const struct nb_axis *axis) {
-    struct pair *pairs freed = nb_alloc(results->n + 1, sizeof *pairs);
-    size_t n = 0;
+    struct nb_text_map first released_by(nb_text_map_release) = {0}; /* record of each kernel */
+    struct nb_strings kernels released_by(nb_strings_release) = {0};
     bool varies = false;
-    for (size_t i = 0; i < results->n; i++) {
+    for (size_t i = 0; i < results->n && !varies; i++) {
         const struct nb_case *c = &results->records[i].c;
-        if (has_run(&results->records[i]))
-            pairs[n++] = (struct pair){nb_kernel_text(c), nb_case_axis_text(c, axis->name)};
-    }
-    if (n) qsort(pairs, n, sizeof *pairs, by_kernel);
-    for (size_t i = 1; i < n && !varies; i++)
-        varies = strcmp(pairs[i].kernel, pairs[i - 1].kernel) == 0 && strcmp(pairs[i].value, pairs[i - 1].value) != 0;
-    for (size_t i = 0; i < n; i++) {
-        free(pairs[i].kernel);
-        free(pairs[i].value);
+        if (!has_run(&results->records[i])) continue;
+        char *kernel freed = nb_kernel_text(c), *value freed = nb_case_axis_text(c, axis->name);
+        nb_strings_add(&kernels, kernel);
+        const size_t known = nb_text_map_add(&first, kernels.items[kernels.n - 1], i);
+        char *other freed = known == NB_NOWHERE ? NULL : nb_case_axis_text(&results->records[known].c, axis->name);
+        varies = other && strcmp(value, other) != 0;
     }
     return varies;
 }
@@ -207,46 +194,23 @@ static void print_heading(const struct nb_results *results, const struct nb_reco
     }
 }
 
-struct keyed {
-    char *heading;
-    size_t record;
-};
-
-static int by_heading(const void *left, const void *right) {
-    const struct keyed *a = left, *b = right;
-    int order = strcmp(a->heading, b->heading);
-    return order ? order : (a->record > b->record) - (a->record < b->record);
-}
-
-static int by_first_record(const void *left, const void *right) {
-    const struct nb_section *a = left, *b = right;
-    return (a->records[0] > b->records[0]) - (a->records[0] < b->records[0]);
-}
-
-static void cut_sections(struct nb_view *view, struct keyed *keyed, size_t n) {
-    qsort(keyed, n, sizeof *keyed, by_heading);
-    view->sections = nb_alloc(n + 1, sizeof *view->sections);
-    for (size_t i = 0; i < n; i++) {
-        if (i == 0 || strcmp(keyed[i].heading, keyed[i - 1].heading) != 0)
-            view->sections[view->n_sections++].heading = nb_strdup(keyed[i].heading);
-        struct nb_section *s = &view->sections[view->n_sections - 1];
-        *NB_PUSH(s->records, s->n) = keyed[i].record;
-    }
-    if (view->n_sections) qsort(view->sections, view->n_sections, sizeof *view->sections, by_first_record);
-}
-
+/* By heading, in the order of their first records. */
 static void make_sections(struct nb_view *view, const enum role *roles) {
-    const struct nb_results *results = view->results;
-    struct keyed *keyed freed = nb_alloc(results->n + 1, sizeof *keyed);
-    size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
+    struct nb_text_map index released_by(nb_text_map_release) = {0};
+    for (size_t i = 0; i < view->results->n; i++) {
+        const struct nb_record *r = &view->results->records[i];
         struct nb_strbuf heading = {0};
-        if (!has_run(&results->records[i])) continue;
-        print_heading(results, &results->records[i], roles, &heading);
-        keyed[n++] = (struct keyed){heading.text, i};
+        if (!has_run(r)) continue;
+        print_heading(view->results, r, roles, &heading);
+        size_t at = nb_text_map_add(&index, heading.text, view->n_sections);
+        if (at == NB_NOWHERE) {
+            at = view->n_sections;
+            *NB_PUSH(view->sections, view->n_sections) = (struct nb_section){.heading = heading.text};
+        } else {
+            nb_strbuf_release(&heading);
+        }
+        *NB_PUSH(view->sections[at].records, view->sections[at].n) = i;
     }
-    if (n) cut_sections(view, keyed, n);
-    for (size_t i = 0; i < n; i++) free(keyed[i].heading);
 }
 
 static void release_sections(struct nb_view *view) {
