@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"
@@ -133,17 +132,16 @@ static int list_configs(struct nb_grid *grid) {
     nb_config_list(&names);
     for (size_t i = 0; i < names.n; i++) {
         struct nb_config config;
-        char launches[16] = "", blocks[16] = "";
-        bool is_read = nb_config_read(&config, names.items[i]) == 0;
-        const bool is_adaptive = is_read && config.most_launches > config.launches;
-        if (is_read) snprintf(launches, sizeof launches, "%d", config.launches);
-        if (is_adaptive) snprintf(launches, sizeof launches, "%d:%d", config.launches, config.most_launches);
-        if (is_read) snprintf(blocks, sizeof blocks, "%zu", config.n_blocks);
-        nb_grid_row(grid, names.items[i], launches, blocks,
-                    !is_read             ? "cannot be read"
-                    : config.description ? config.description
-                                         : "");
-        if (is_read) nb_config_release(&config);
+        nb_grid_add(grid, names.items[i]);
+        if (nb_config_read(&config, names.items[i]) != 0) {
+            nb_grid_row(grid, "", "", "cannot be read");
+            continue;
+        }
+        const bool is_adaptive = config.most_launches > config.launches;
+        nb_grid_addf(grid, is_adaptive ? "%d:%d" : "%d", config.launches, config.most_launches);
+        nb_grid_addf(grid, "%zu", config.n_blocks);
+        nb_grid_add(grid, config.description ? config.description : "");
+        nb_config_release(&config);
     }
     return names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
 }
@@ -182,17 +180,15 @@ static int list_axes(struct nb_grid *grid) {
 
 /* "64 x 384 real rows" */
 static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
-    released_by(nb_strbuf_release) struct nb_strbuf path = {0}, meaning = {0};
+    char *path freed = nb_textf("%s/%s_x.npy", dir, name);
     struct nb_array x;
     char reason[1024];
-    nb_strbuf_addf(&path, "%s/%s_x.npy", dir, name);
-    if (nb_array_read(&x, path.text, true, reason, sizeof reason) == 0) {
-        nb_strbuf_addf(&meaning, "%lld x %lld real rows, from the data folder", (long long)x.rows, (long long)x.cols);
-        nb_array_release(&x);
-    } else {
-        nb_strbuf_addf(&meaning, "cannot be read: %s", reason);
+    if (nb_array_read(&x, path, true, reason, sizeof reason) != 0) {
+        nb_grid_addf(grid, "cannot be read: %s", reason);
+        return;
     }
-    nb_grid_add(grid, meaning.text);
+    nb_grid_addf(grid, "%lld x %lld real rows, from the data folder", (long long)x.rows, (long long)x.cols);
+    nb_array_release(&x);
 }
 
 static int list_data(struct nb_grid *grid) {

@@ -3,7 +3,6 @@
  * (kernels/peers/), so that no checkout is needed. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

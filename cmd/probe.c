@@ -8,7 +8,6 @@
 #include "cmd/shared/run_plan.h"
 #include "reports/lab/lab.h"
 #include "src/core/case.h"
-#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"

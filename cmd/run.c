@@ -2,13 +2,11 @@
 /* normbench run: plans a matrix, measures it, leaves a folder with journal, results, plots and page, prints a summary. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
-#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/peers/peer_comparison.h"

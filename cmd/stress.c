@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench stress: checks kernels on rows that are hard, searches for harder ones, and grades what came out. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench tolerance: which differences a test of a norm kernel should let pass, and what it then sees. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

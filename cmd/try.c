@@ -9,7 +9,6 @@
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
-#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench tune: what is best for the kernels on this CPU, measured once and kept. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"

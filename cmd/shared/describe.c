@@ -2,7 +2,6 @@
 /* A manual page is what --help prints. The tables of options add which take a value, and which values those may be. */
 #include "cmd/shared/options.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"

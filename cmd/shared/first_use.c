@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The defaults of a tuning follow from the sizes of the caches, and a last cache that is shared with neighbours is worth less than its
  * size. So the first command on a CPU that times calls beyond the second cache measures what its size alone does not say, and keeps it. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

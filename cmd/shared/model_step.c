@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The norms by the ordinary pipeline, in DIR/timing; products, copies and a call in DIR/rates; the sum in DIR/step.json. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/run_plan.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a run with a journal begins, and --resume, of every command that has it: the command line that a journal holds, and whether what it
  * names is still the same. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/run_plan.h"

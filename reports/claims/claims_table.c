@@ -13,31 +13,14 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-/* A text in lines that begin at a column, but for the first, which begins where the line is. */
-static void add_hanging(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
-    struct nb_strbuf safe released_by(nb_strbuf_release) = nb_strbuf_empty();
-    size_t column = at;
-    nb_escape_terminal(&safe, text, nb_utf8_wanted());
-    for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        const size_t cells = nb_utf8_cells(word);
-        if (column > at && column + 1 + cells > screen) {
-            nb_strbuf_addf(out, "\n%*s", (int)at, "");
-            column = at;
-        }
-        nb_strbuf_addf(out, "%s%s", column > at ? " " : "", word);
-        column += (column > at) + cells;
-    }
-    nb_strbuf_add(out, "\n");
-}
-
 /* Two lines a claim: the answer in a sentence; its name and what was seen, or what is open. */
 static void add_claim(const struct nb_claims_sentence *s, size_t screen, struct nb_strbuf *text) {
     enum { SAID_AT = 17, SEEN_AT = 4 };
     char *seen freed = nb_textf("%s: %s", s->id, s->seen);
     nb_strbuf_addf(text, "  %-*s", SAID_AT - 2, s->answer);
-    add_hanging(text, s->said, SAID_AT, screen);
+    nb_screen_hang(text, s->said, SAID_AT, screen);
     nb_strbuf_addf(text, "%*s", SEEN_AT, "");
-    add_hanging(text, seen, SEEN_AT, screen);
+    nb_screen_hang(text, seen, SEEN_AT, screen);
 }
 
 /* Those of a theme that were not measured: their names, in one line. */
@@ -49,7 +32,7 @@ static void add_unmeasured(const struct nb_claims_sentence *all, size_t n, const
         if (!all[i].is_measured && strcmp(all[i].theme, theme) == 0)
             nb_strbuf_addf(&names, "%s%s", names.len ? ", " : "", all[i].id);
     if (names.len) nb_strbuf_addf(text, "  %-*s", NAMES_AT - 2, "not measured");
-    if (names.len) add_hanging(text, names.text, NAMES_AT, screen);
+    if (names.len) nb_screen_hang(text, names.text, NAMES_AT, screen);
 }
 
 static void add_claims(const cJSON *document, const struct nb_page *page) {
@@ -140,7 +123,7 @@ static void add_sources(const struct nb_claim *claim, struct nb_strbuf *out) {
 /* A paragraph whose lines but the first are indented further. */
 static void add_paragraph(struct nb_strbuf *out, size_t at, const char *text) {
     nb_strbuf_addf(out, "%*s", (int)at, "");
-    add_hanging(out, text, at + 2, nb_screen_width(stdout));
+    nb_screen_hang(out, text, at + 2, nb_screen_width(stdout));
 }
 
 static bool is_told_with(const struct nb_reading *a, const struct nb_reading *b) {

@@ -127,7 +127,6 @@ static void add_range(struct nb_strbuf *out, const struct range *r, double sign)
 /* All figures of a reading in one. Of a cut the ratio stands behind it, so that both conventions are there. */
 static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
     const struct range r = range_of(reading, NULL);
-    nb_strbuf_add(out, "");
     if (r.n == 0) return;
     const char *name = figure_name(reading, r.first);
     if (r.mixed) {
@@ -153,7 +152,6 @@ void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *
 static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     const cJSON *rule;
     bool some = false;
-    nb_strbuf_add(out, "");
     cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
         if (!isfinite(nb_json_get_number(rule, "published"))) continue;
         nb_claims_published(rule, some ? ", " : "", out);
@@ -176,7 +174,6 @@ static bool differs(const char *axis, const char *value, const cJSON *figures) {
 static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
     const cJSON *tags = nb_json_get(figure, "tags"), *tag;
     const size_t before = out->len;
-    nb_strbuf_add(out, "");
     cJSON_ArrayForEach(tag, tags) {
         if (!cJSON_IsString(tag) || follows(tag->string, tags) || !differs(tag->string, tag->valuestring, figures))
             continue;
@@ -230,7 +227,6 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
 static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *sensed;
     const size_t before = out->len;
-    nb_strbuf_add(out, "");
     cJSON_ArrayForEach(sensed, nb_json_get(claim, "sensitivity")) {
         if (nb_json_is(sensed, "axis", "kernel") &&
             (nb_json_is(sensed, "verdict", nb_claim_verdict_names[NB_REPRODUCED]) ||
@@ -378,9 +374,8 @@ static bool is_counted(const cJSON *claim) {
 
 /* In words what was seen; how many figures hold where they differ, and what is open where something is. */
 static char *why_of(const cJSON *claim) {
-    const char *verdict = nb_json_get_string(claim, "verdict"), *reason = nb_json_get_string(claim, "reason");
-    const bool agree = strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0 ||
-                       strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0;
+    const char *reason = nb_json_get_string(claim, "reason");
+    const bool agree = verdict_of(claim) == NB_REPRODUCED || verdict_of(claim) == NB_NOT_REPRODUCED;
     struct nb_strbuf text = nb_strbuf_empty();
     if (add_seen(&text, claim) == 0)
         nb_strbuf_add(&text, reason);
@@ -457,25 +452,23 @@ void nb_claims_sentences_release(struct nb_claims_sentence *sentences, size_t n)
 
 const char *nb_claims_verdict(const cJSON *claim) {
     static const char *const words[] = {"breaks all", "breaks some", "breaks none"};
-    const char *verdict = nb_json_get_string(claim, "verdict");
-    for (int v = NB_REPRODUCED; nb_claims_is_bug(claim) && v <= NB_NOT_REPRODUCED; v++)
-        if (strcmp(verdict, nb_claim_verdict_names[v]) == 0) return words[v - NB_REPRODUCED];
-    return verdict;
+    const int verdict = verdict_of(claim);
+    const bool tried = nb_claims_is_bug(claim) && verdict <= NB_NOT_REPRODUCED;
+    return tried ? words[verdict] : nb_json_get_string(claim, "verdict");
 }
 
-static enum nb_grid_style style_of(const char *verdict) {
-    if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
-    if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
-    return nb_claim_is_decided(verdict) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+/* A bug that is met is no good news. */
+static enum nb_grid_style style_of(const cJSON *judged) {
+    const int verdict = verdict_of(judged), good = nb_claims_is_bug(judged) ? NB_NOT_REPRODUCED : NB_REPRODUCED;
+    if (verdict == good) return NB_GRID_GOOD;
+    if (verdict == NB_REPRODUCED || verdict == NB_NOT_REPRODUCED) return NB_GRID_BAD;
+    return nb_claim_is_decided(nb_json_get_string(judged, "verdict")) ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
 static void begin_line(struct nb_grid *grid, const char *lead, const cJSON *judged, const char *title) {
-    const enum nb_grid_style style = style_of(nb_json_get_string(judged, "verdict"));
-    const bool bad_news = nb_claims_is_bug(judged) && (style == NB_GRID_GOOD || style == NB_GRID_BAD);
-    nb_grid_style(grid, !bad_news ? style : style == NB_GRID_GOOD ? NB_GRID_BAD : NB_GRID_GOOD);
+    nb_grid_style(grid, style_of(judged));
     nb_grid_addf(grid, "%s%s", lead, nb_json_get_string(judged, "id"));
-    if (title) nb_grid_add(grid, title);
-    nb_grid_add(grid, nb_claims_verdict(judged));
+    nb_grid_row(grid, title, nb_claims_verdict(judged));
 }
 
 static void add_figures(struct nb_grid *grid, const cJSON *reading) {

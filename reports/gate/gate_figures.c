@@ -8,7 +8,6 @@
 
 #include "reports/text/exports.h"
 #include "src/accuracy/accuracy.h"
-#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"

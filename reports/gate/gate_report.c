@@ -51,7 +51,6 @@ static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 
 /* Of one case its row says the same. */
 static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     if (s->n_timed < 2) return;
     nb_strbuf_addf(out, "%zu cases timed: time ", s->n_timed);
     add_change(out, &s->mean);
@@ -64,7 +63,6 @@ static void say_mean(const struct nb_gate_summary *s, struct nb_strbuf *out) {
 }
 
 static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     if (s->n_timed == 0) return;
     if (s->g->builds.n_layouts > 1)
         nb_strbuf_addf(out, "%d memory layouts compared.", s->g->builds.n_layouts);
@@ -75,7 +73,6 @@ static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) 
 
 /* The sign test as a sentence; empty where nothing leans. */
 static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     if (!nb_gate_leans(s->n_slower, s->n_null)) return;
     const bool slower = 2 * s->n_slower > s->n_null;
     nb_strbuf_addf(
@@ -170,7 +167,6 @@ static void add_percent(struct nb_strbuf *out, const char *format, double ratio)
 static void add_cell(const struct nb_gate_summary *s, const struct nb_gate_case *c, enum gate_column column,
                      struct nb_strbuf *out) {
     const struct nb_gate_judgement *j = &c->judgement;
-    nb_strbuf_add(out, "");
     if (column == VERDICT) nb_strbuf_add(out, nb_verdict_name(c->verdict));
     if (column == CASE) nb_key_parts_short(&s->parts, c->key, out);
     if (column == REASON) nb_strbuf_add(out, c->reason);

@@ -3,7 +3,6 @@
  * samples can be judged by other rules, and DIR/trials.json with what the gate said of them. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/gate/gate_report.h"

@@ -102,15 +102,12 @@ void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_
         nb_strbuf_add(out, *text ? text : nb_grade_name(NB_GRADE_NONE));
         break;
     case NB_CELL_SHARE: /* 99.9996 % is not 100 % */
-        nb_strbuf_add(out, "");
         if (isfinite(value)) nb_strbuf_addf(out, "%.2f%%", value < 1 && value > 0.9999 ? 99.99 : 100 * value);
         break;
     case NB_CELL_COUNT: /* nothing where there was nothing to count */
-        nb_strbuf_add(out, "");
         if (value > 0) nb_strbuf_addf(out, "%.0f", value);
         break;
     case NB_CELL_FIGURE:
-        nb_strbuf_add(out, "");
         nb_format_digits(out, value, digits);
         break;
     }

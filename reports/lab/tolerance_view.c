@@ -3,11 +3,10 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/lab/lab.h"
-#include "reports/text/output.h"
+#include "reports/text/grid.h"
 #include "src/core/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -2,7 +2,6 @@
 /* The comparison as a page, on a terminal or in Markdown: first what the runs differ in, since that decides what the figures mean,
  * then the cases that may be ranked, the others with the reason, and what is in one run alone. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"

@@ -98,7 +98,6 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     nb_grid_row(grid, d->library, nb_op_names[c->op], nb_pass_names[c->pass], nb_formats[c->dtype].name, c->shape.text,
                 c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
     nb_grid_addf(grid, "%d", c->threads);
-    nb_strbuf_add(&grid->cell, "");
     if (ours) nb_kernel_name(&ours->c, &grid->cell);
     if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_names[ours->c.width]);
     nb_grid_end_cell(grid);

@@ -171,25 +171,22 @@ static void fit(struct table *t) {
     }
 }
 
-static void add_padded(struct table *t, size_t column, const char *text, bool last) {
+static void add_padded(struct table *t, size_t column, const char *text) {
     size_t cells = nb_utf8_cells(text), pad = t->widths[column] > cells ? t->widths[column] - cells : 0;
     bool right = t->view->columns[column].right;
     nb_strbuf_addf(&t->out, "%*s", right ? (int)pad : 0, "");
-    nb_strbuf_add(&t->out, text);
-    if (!last) nb_strbuf_addf(&t->out, "%*s  ", right ? 0 : (int)pad, "");
+    nb_strbuf_addf(&t->out, "%s%*s  ", text, right ? 0 : (int)pad, "");
 }
 
-static size_t last_column(const struct table *t, const struct nb_section *section) {
-    size_t last = 0;
-    for (size_t c = 0; c < t->view->n_columns; c++)
-        if (!section->hidden[c]) last = c;
-    return last;
+static void trim(struct nb_strbuf *out) {
+    while (out->len && out->text[out->len - 1] == ' ') out->text[--out->len] = '\0';
 }
 
 static void print_titles(struct table *t, const struct nb_section *section) {
     paint(t, BOLD);
     for (size_t c = 0; c < t->view->n_columns; c++)
-        if (!section->hidden[c]) add_padded(t, c, t->view->columns[c].title, c == last_column(t, section));
+        if (!section->hidden[c]) add_padded(t, c, t->view->columns[c].title);
+    trim(&t->out);
     unpaint(t);
     nb_strbuf_add(&t->out, "\n");
 }
@@ -212,9 +209,9 @@ static void print_row(struct table *t, const struct nb_section *section, const s
         const size_t fits = c == 0 ? nb_utf8_line(cell.text, t->widths[0]) : cell.len;
         nb_strbuf_add(&rest, cell.text + fits);
         cell.text[fits] = '\0';
-        add_padded(t, c, cell.text, c == last_column(t, section));
+        add_padded(t, c, cell.text);
     }
-    while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
+    trim(&t->out);
     add_rest(t, rest.text ? rest.text : "");
     if (failed || doubtful) unpaint(t);
     nb_strbuf_add(&t->out, "\n");
@@ -222,15 +219,16 @@ static void print_row(struct table *t, const struct nb_section *section, const s
 
 static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
 
-static void print_heading(struct table *t, const char *heading) {
-    struct nb_strbuf line released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(&line, t->utf8 ? "── " : "-- ");
-    nb_strbuf_add(&line, heading);
-    if (t->screen && nb_utf8_cells(line.text) > t->screen) {
-        print_wrapped(t, line.text);
+/* As it stands where it fits, else in several lines. */
+static void print_fitting(struct table *t, const char *text) {
+    struct nb_strbuf line released_by(nb_strbuf_release) = nb_strbuf_empty();
+    nb_escape_terminal(&line, text, t->utf8);
+    const size_t indent = strspn(text, " ");
+    if (t->screen > indent && nb_utf8_cells(line.text) > t->screen) {
+        nb_strbuf_addf(&t->out, "%*s", (int)indent, "");
+        nb_screen_wrap(&t->out, text, t->screen - indent, t->utf8);
     } else {
-        nb_escape_terminal(&t->out, line.text, t->utf8);
-        nb_strbuf_add(&t->out, "\n");
+        nb_strbuf_addf(&t->out, "%s\n", line.text);
     }
 }
 
@@ -238,10 +236,11 @@ static void print_sections(struct table *t) {
     size_t since_titles = ROWS_A_HEADER;
     for (size_t s = 0; s < t->view->n_sections; s++) {
         const struct nb_section *section = &t->view->sections[s];
+        char *heading freed = nb_textf("%s%s", t->utf8 ? "── " : "-- ", section->heading);
         nb_strbuf_add(&t->out, "\n");
         if (*section->heading) {
             paint(t, BOLD);
-            print_heading(t, section->heading);
+            print_fitting(t, heading);
             unpaint(t);
         }
         bool same = s > 0 && memcmp(section->hidden, section[-1].hidden, sizeof section->hidden) == 0;
@@ -256,12 +255,10 @@ static void print_sections(struct table *t) {
 
 static void print_failure(struct table *t, const struct nb_record *r) {
     struct nb_strbuf line released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&line, "%s: ", nb_status_name(r->status));
-    nb_strbuf_add(&line, r->key ? r->key : "?");
+    char *head freed = nb_textf("%s: %s", nb_status_name(r->status), r->key ? r->key : "?");
     paint(t, RED);
-    print_wrapped(t, line.text);
+    print_wrapped(t, head);
     unpaint(t);
-    nb_strbuf_clear(&line);
     nb_failure_reproducer(r, &line);
     if (line.len) {
         nb_strbuf_add(&t->out, "  ");
@@ -287,26 +284,11 @@ static void print_failures(struct table *t, const struct nb_summary *summary) {
         nb_strbuf_addf(&t->out, "... and %zu more: --format=csv has them all.\n", summary->n_failures - MAX_FAILURES);
 }
 
-/* As it stands where it fits, else in several lines. */
-static void print_fitting(struct table *t, const char *text) {
-    struct nb_strbuf line released_by(nb_strbuf_release) = nb_strbuf_empty();
-    nb_escape_terminal(&line, text, t->utf8);
-    const size_t indent = strspn(text, " ");
-    if (t->screen > indent && nb_utf8_cells(line.text) > t->screen) {
-        nb_strbuf_addf(&t->out, "%*s", (int)indent, "");
-        nb_screen_wrap(&t->out, text, t->screen - indent, t->utf8);
-    } else {
-        nb_strbuf_addf(&t->out, "%s\n", line.text);
-    }
-}
-
 static void print_skips(struct table *t, const struct nb_summary *summary) {
     if (summary->n_skips) nb_strbuf_addf(&t->out, "\n%zu cells left out\n", summary->n_skipped_cells);
     for (size_t i = 0; i < summary->n_skips && i < MAX_SKIPS; i++) {
-        struct nb_strbuf line released_by(nb_strbuf_release) = {0};
-        nb_strbuf_addf(&line, "%7zu  ", summary->skips[i].n);
-        nb_strbuf_add(&line, summary->skips[i].text);
-        print_fitting(t, line.text);
+        char *line freed = nb_textf("%7zu  %s", summary->skips[i].n, summary->skips[i].text);
+        print_fitting(t, line);
     }
     if (summary->n_skips > MAX_SKIPS)
         nb_strbuf_addf(&t->out, "         ... and %zu more reasons\n", summary->n_skips - MAX_SKIPS);

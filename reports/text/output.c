@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/text/escape.h"
@@ -15,18 +14,26 @@ bool nb_screen_color(FILE *out) {
     return fd >= 0 && nb_color_on(fd);
 }
 
-void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8) {
+static void add_words(struct nb_strbuf *out, const char *text, size_t column, size_t hanging, size_t limit, bool utf8) {
     struct nb_strbuf safe released_by(nb_strbuf_release) = nb_strbuf_empty();
-    size_t limit = screen ? screen : NB_USUAL_WIDTH, column = 0;
+    bool begun = false;
     nb_escape_terminal(&safe, text, utf8);
     for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        size_t cells = nb_utf8_cells(word);
-        bool breaks = column && column + 1 + cells > limit;
-        nb_strbuf_add(out, breaks ? "\n  " : column ? " " : "");
-        nb_strbuf_add(out, word);
-        column = breaks ? 2 + cells : column + (column > 0) + cells;
+        const size_t cells = nb_utf8_cells(word);
+        const bool breaks = begun && column + 1 + cells > limit;
+        nb_strbuf_addf(out, breaks ? "\n%*s%s" : "%.*s%s", breaks ? (int)hanging : begun, breaks ? "" : " ", word);
+        column = cells + (breaks ? hanging : column + begun);
+        begun = true;
     }
     nb_strbuf_add(out, "\n");
+}
+
+void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8) {
+    add_words(out, text, 0, 2, screen ? screen : NB_USUAL_WIDTH, utf8);
+}
+
+void nb_screen_hang(struct nb_strbuf *out, const char *text, size_t at, size_t screen) {
+    add_words(out, text, at, at, screen, nb_utf8_wanted());
 }
 
 /* Where the last text of a line begins that two blanks part from its labels; else two cells behind its first word. */

@@ -15,6 +15,8 @@ bool nb_screen_color(FILE *out);
 /* The words of a text, escaped, in lines of at most `screen` cells (0: 80), the second and later ones indented; ends the
  * line. */
 void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8);
+/* In lines that begin at a column, but for the first, which begins where the line is. */
+void nb_screen_hang(struct nb_strbuf *out, const char *text, size_t at, size_t screen);
 
 /* Lines that are wider go on in the next, under the text behind their label; commands stay whole, so that they can be copied. */
 void nb_screen_fold(struct nb_strbuf *out, const char *text, size_t screen);
