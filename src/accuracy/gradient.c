@@ -36,9 +36,10 @@ static void pair_store(double *x, nb_pair v) {
 }
 
 /* hi + lo = x - centre, exactly. */
-static void pairs_subtract(int64_t n, const double *x, const double *centre, double *hi, double *lo) {
+static void pairs_subtract(int64_t n, const double *x, double centre, double *hi, double *lo) {
+    const nb_pair c = {centre, centre};
     for (int64_t i = 0; i < n; i += 2) {
-        nb_pair a = nb_pair_load(x + i), c = nb_pair_load(centre + i), d = a - c, a_part = d + c;
+        nb_pair a = nb_pair_load(x + i), d = a - c, a_part = d + c;
         pair_store(hi + i, d);
         pair_store(lo + i, (a - a_part) - (c - (a_part - d)));
     }
@@ -110,12 +111,14 @@ static void columns_add_products(int64_t n, double *sum, double *sum_lo, const d
 
 /* ---- terms ----------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of one row, with room for an even number of them. */
+/* Numbers of one row (BatchNorm: of one channel), with room for an even number of them. */
 struct terms {
     double *all; /* what is allocated; free it */
-    double *x, *dy, *mean, *rstd;
+    int64_t n;
+    double mean, rstd;
+    double *x, *dy, *w, *w_lo;
     double *d, *d_lo;        /* x - mean */
-    double *g, *g_lo;        /* dy * w: the caller's to fill */
+    double *g, *g_lo;        /* dy * w */
     double *dy_rstd, *no_lo; /* exact in double where rstd is f32; zeros */
 };
 
@@ -128,109 +131,83 @@ struct columns {
 /* n zeros, with room for an even number. */
 static double *new_zeros(int64_t n) { return nb_alloc((unsigned long long)(n + n % 2), sizeof(double)); }
 
-static double *take(double **from, int64_t n) {
-    double *piece = *from;
-    *from += n + n % 2;
-    return piece;
+/* So many arrays of n zeros in one piece. */
+static double *new_arrays(double **const arrays[], int n_arrays, int64_t n) {
+    double *all = new_zeros((n + n % 2) * n_arrays);
+    for (int i = 0; i < n_arrays; i++) *arrays[i] = all + i * (n + n % 2);
+    return all;
 }
 
 static struct terms new_terms(int64_t n) {
-    double *all = new_zeros((n + n % 2) * 10), *rest = all;
-    return (struct terms){.all = all,
-                          .x = take(&rest, n),
-                          .dy = take(&rest, n),
-                          .mean = take(&rest, n),
-                          .rstd = take(&rest, n),
-                          .d = take(&rest, n),
-                          .d_lo = take(&rest, n),
-                          .g = take(&rest, n),
-                          .g_lo = take(&rest, n),
-                          .dy_rstd = take(&rest, n),
-                          .no_lo = take(&rest, n)};
+    struct terms s = {.n = n};
+    double **const arrays[] = {&s.x, &s.dy, &s.w, &s.w_lo, &s.d, &s.d_lo, &s.g, &s.g_lo, &s.dy_rstd, &s.no_lo};
+    s.all = new_arrays(arrays, sizeof arrays / sizeof arrays[0], n);
+    return s;
 }
 
 static struct columns new_columns(int64_t n) {
-    double *all = new_zeros((n + n % 2) * 7), *rest = all;
-    return (struct columns){.all = all,
-                            .dgamma = take(&rest, n),
-                            .dgamma_lo = take(&rest, n),
-                            .dbeta = take(&rest, n),
-                            .dbeta_lo = take(&rest, n),
-                            .abs_dgamma = take(&rest, n),
-                            .abs_dbeta = take(&rest, n),
-                            .abs_d = take(&rest, n)};
+    struct columns t;
+    double **const arrays[] = {&t.dgamma, &t.dgamma_lo, &t.dbeta, &t.dbeta_lo, &t.abs_dgamma, &t.abs_dbeta, &t.abs_d};
+    t.all = new_arrays(arrays, sizeof arrays / sizeof arrays[0], n);
+    return t;
 }
 
-static void load_terms(const struct nb_gradient *g, int64_t row, struct terms *s) {
+/* x and dy of a row or channel. */
+static void load(const struct nb_gradient *g, int64_t stat, struct terms *s) {
     const struct nb_inputs *in = g->in;
-    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
-    nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
-    nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
-    for (int64_t i = 0; i < in->cols; i++) {
-        const int64_t stat = at.stat + i * at.stat_step;
-        s->mean[i] = g->mean ? g->mean[stat] : 0;
-        s->rstd[i] = g->rstd[stat];
-        s->dy_rstd[i] = s->dy[i] * s->rstd[i];
+    if (g->c->op == NB_OP_BATCHNORM) {
+        nb_truth_channel(g->c, in, in->x, stat, s->x);
+        nb_truth_channel(g->c, in, in->dy, stat, s->dy);
+    } else {
+        nb_truth_widen(in->x, stat * in->cols, in->cols, in->dtype, s->x);
+        nb_truth_widen(in->dy, stat * in->cols, in->cols, in->dtype, s->dy);
     }
-    pairs_subtract(in->cols, s->x, s->mean, s->d, s->d_lo);
 }
 
-/* A row of n elements, each to its own column. */
-static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) {
-    columns_add(n, t->dbeta, t->dbeta_lo, s->dy);
-    columns_add_products(n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
-    for (int64_t i = 0; i < n; i++) {
+static void load_terms(const struct nb_gradient *g, int64_t stat, struct terms *s) {
+    const bool by_channel = g->c->op == NB_OP_BATCHNORM;
+    load(g, stat, s);
+    s->mean = g->mean ? g->mean[stat] : 0;
+    s->rstd = g->rstd[stat];
+    for (int64_t i = 0; i < s->n; i++) {
+        s->w[i] = g->weight[by_channel ? stat : i];
+        s->w_lo[i] = g->weight_lo[by_channel ? stat : i];
+        s->dy_rstd[i] = s->dy[i] * s->rstd;
+    }
+    pairs_subtract(s->n, s->x, s->mean, s->d, s->d_lo);
+    pairs_multiply(s->n, s->dy, s->w, s->w_lo, s->g, s->g_lo);
+}
+
+/* A row, each element to its own column. */
+static void add_to_columns(struct columns *t, const struct terms *s) {
+    columns_add(s->n, t->dbeta, t->dbeta_lo, s->dy);
+    columns_add_products(s->n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
+    for (int64_t i = 0; i < s->n; i++) {
         t->abs_dbeta[i] += fabs(s->dy[i]);
         t->abs_dgamma[i] += fabs(s->dy_rstd[i] * s->d[i]);
         t->abs_d[i] += fabs(s->d[i]);
     }
 }
 
-/* A plane of NCHW, all to one column. */
-static void add_plane(struct columns *t, int64_t channel, const struct terms *s, int64_t n) {
-    struct nb_sum sum_dy = {0}, sum_dyx = {0};
-    double abs_dy = 0, abs_dyx = 0, abs_d = 0;
-    sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
-    sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
-    for (int64_t i = 0; i < n; i++) {
-        abs_dy += fabs(s->dy[i]);
-        abs_dyx += fabs(s->dy_rstd[i] * s->d[i]);
-        abs_d += fabs(s->d[i]);
-    }
-    for (int i = 0; i < 4; i++) {
-        struct nb_twofold beta = {t->dbeta[channel], t->dbeta_lo[channel]};
-        struct nb_twofold gamma = {t->dgamma[channel], t->dgamma_lo[channel]};
-        nb_accumulate(&beta, sum_dy.hi[i / 2][i % 2], sum_dy.lo[i / 2][i % 2]);
-        nb_accumulate(&gamma, sum_dyx.hi[i / 2][i % 2], sum_dyx.lo[i / 2][i % 2]);
-        t->dbeta[channel] = beta.hi;
-        t->dbeta_lo[channel] = beta.lo;
-        t->dgamma[channel] = gamma.hi;
-        t->dgamma_lo[channel] = gamma.lo;
-    }
-    t->abs_dbeta[channel] += abs_dy;
-    t->abs_dgamma[channel] += abs_dyx;
-    t->abs_d[channel] += abs_d;
-}
-
 /* Of an accumulator, given its sum of magnitudes: of Inf and NaN the upper part alone is right. */
-static struct nb_twofold total_of(double hi, double lo, double magnitudes) {
-    return isfinite(magnitudes) ? nb_twofold_renormalize(hi, lo) : nb_twofold_of(hi);
+static double total_of(double hi, double lo, double magnitudes) { return isfinite(magnitudes) ? hi + lo : hi; }
+
+static double value_of(const struct nb_sum *s, double magnitudes) {
+    if (isfinite(magnitudes)) return nb_sum_total(s).hi;
+    return (s->hi[0][0] + s->hi[0][1]) + (s->hi[1][0] + s->hi[1][1]);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------------ */
 
-/* The sums of a backward call in one sweep over x and dy: along the rows those that dx needs, down the columns dgamma and dbeta.
- * BatchNorm's sums of a channel are both. */
-
-/* ---- along a row ------------------------------------------------------------------------------------------------------- */
+/* The sums of a backward call: along the rows those that dx needs, down the columns dgamma and dbeta. BatchNorm's sums of a channel are both. */
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
 /* Sums and extremes of magnitudes, not yet divided. */
-static void add_magnitudes(struct nb_row_gradient *r, const struct terms *s, const double *g, int64_t n) {
+static void add_magnitudes(struct nb_row_gradient *r, const struct terms *s) {
     struct nb_row_gradient t = *r;
-    for (int64_t i = 0; i < n; i++) {
-        const double size = fabs(g[i]), xhat = fabs(s->d[i] * s->rstd[i]);
+    for (int64_t i = 0; i < s->n; i++) {
+        const double size = fabs(s->g[i]), xhat = fabs(s->d[i] * s->rstd);
         t.mean_abs_g += size;
         t.mean_abs_gx += size * xhat;
         t.max_abs_g = larger(size, t.max_abs_g);
@@ -241,107 +218,76 @@ static void add_magnitudes(struct nb_row_gradient *r, const struct terms *s, con
 }
 
 /* By the formula as it stands: what Inf and NaN become. */
-static void set_not_finite(struct nb_row_gradient *r, const struct terms *s, const double *g, int64_t n, double divisor,
-                           bool centred) {
+static void set_not_finite(struct nb_row_gradient *r, const struct terms *s, double divisor, bool centred) {
     double sum = 0, sum_gx = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += g[i];
-        sum_gx += g[i] * (s->d[i] * s->rstd[i]);
+    for (int64_t i = 0; i < s->n; i++) {
+        sum += s->g[i];
+        sum_gx += s->g[i] * (s->d[i] * s->rstd);
     }
     r->mean_g = centred ? sum / divisor : 0;
     r->mean_gx = sum_gx / divisor;
 }
 
-static double divisor_of(const struct nb_case *c) { return c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(c); }
-
-static void set_means(struct nb_row_gradient *r, struct nb_twofold g, struct nb_twofold gx, double divisor,
-                      bool centred) {
-    g = centred ? nb_twofold_div(g, nb_twofold_of(divisor)) : nb_twofold_of(0);
-    gx = nb_twofold_div(gx, nb_twofold_of(divisor));
+static void set_means(struct nb_row_gradient *r, const struct terms *s, double divisor, bool centred) {
+    struct nb_sum sum_g = {0}, sum_gd = {0};
+    if (centred) sum_add_pairs(&sum_g, s->n, s->g, s->g_lo);
+    sum_add_products(&sum_gd, s->n, s->g, s->g_lo, s->d, s->d_lo);
+    const struct nb_twofold gx = nb_twofold_mul(nb_sum_total(&sum_gd), nb_twofold_of(s->rstd)),
+                            g = nb_twofold_div(nb_sum_total(&sum_g), nb_twofold_of(divisor)),
+                            mean_gx = nb_twofold_div(gx, nb_twofold_of(divisor));
     r->mean_g = g.hi;
     r->mean_g_lo = g.lo;
-    r->mean_gx = gx.hi;
-    r->mean_gx_lo = gx.lo;
+    r->mean_gx = mean_gx.hi;
+    r->mean_gx_lo = mean_gx.lo;
 }
 
-static void sum_row(const struct nb_gradient *g, int64_t row, struct terms *s) {
-    struct nb_row_gradient *r = &g->rows[row];
-    struct nb_sum sum_g = {0}, sum_gd = {0};
-    const int64_t n = g->in->cols;
-    const double divisor = divisor_of(g->c), rstd = g->rstd[row];
+static void sum_row(const struct nb_gradient *g, int64_t stat, const struct terms *s) {
+    struct nb_row_gradient *r = &g->rows[stat];
+    const double divisor = g->c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(g->c);
     const bool centred = nb_op_centres(g->c->op);
-    pairs_multiply(n, s->dy, g->weight, g->weight_lo, s->g, s->g_lo);
-    add_magnitudes(r, s, s->g, n);
-    if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx)) {
-        if (centred) sum_add_pairs(&sum_g, n, s->g, s->g_lo);
-        sum_add_products(&sum_gd, n, s->g, s->g_lo, s->d, s->d_lo);
-        struct nb_twofold gx = nb_twofold_mul(nb_sum_total(&sum_gd), nb_twofold_of(rstd));
-        set_means(r, nb_sum_total(&sum_g), gx, divisor, centred);
-    } else {
-        set_not_finite(r, s, s->g, n, divisor, centred);
-    }
+    add_magnitudes(r, s);
+    if (g->c->op == NB_OP_BATCHNORM && g->c->mode != NB_TRAINING)
+        r->mean_abs_g = r->mean_abs_gx = 0;
+    else if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx))
+        set_means(r, s, divisor, centred);
+    else
+        set_not_finite(r, s, divisor, centred);
     r->mean_abs_g /= divisor;
     r->mean_abs_gx /= divisor;
 }
 
-/* ---- all rows ---------------------------------------------------------------------------------------------------------- */
-
-static void extremes_of_channels(const struct nb_gradient *g, int64_t row, const struct terms *s) {
-    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
-    for (int64_t i = 0; i < g->in->cols; i++) {
-        struct nb_row_gradient *r = &g->rows[at.stat + i * at.stat_step];
-        r->max_abs_dy = larger(fabs(s->dy[i]), r->max_abs_dy);
-        r->max_abs_xhat = larger(fabs(s->d[i] * s->rstd[i]), r->max_abs_xhat);
+/* Of a channel, whose elements have one parameter. */
+static void sum_parameters(struct nb_gradient *g, int64_t channel, const struct terms *s) {
+    struct nb_sum dgamma = {0}, dbeta = {0};
+    sum_add_pairs(&dbeta, s->n, s->dy, s->no_lo);
+    sum_add_products(&dgamma, s->n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
+    for (int64_t i = 0; i < s->n; i++) {
+        g->abs_dbeta[channel] += fabs(s->dy[i]);
+        g->abs_dgamma[channel] += fabs(s->dy_rstd[i] * s->d[i]);
+        g->abs_distance[channel] += fabs(s->d[i]);
     }
+    g->dgamma[channel] = value_of(&dgamma, g->abs_dgamma[channel]);
+    if (g->dbeta) g->dbeta[channel] = value_of(&dbeta, g->abs_dbeta[channel]);
 }
 
-/* g = w dy with one w for the channel: its sums are those of the parameter gradients times w. */
-static void sum_channels(const struct nb_gradient *g, struct columns *t, struct terms *s) {
-    const bool planes = g->c->shape.layout == NB_NCHW;
-    const double n = (double)nb_truth_elements(g->c);
-    for (int64_t row = 0; row < g->in->rows; row++) {
-        load_terms(g, row, s);
-        extremes_of_channels(g, row, s);
-        if (planes)
-            add_plane(t, row % g->c->shape.c, s, g->in->cols);
-        else
-            add_to_columns(t, s, g->in->cols);
-    }
-    for (int64_t i = 0; i < g->n_stats; i++) {
-        struct nb_row_gradient *r = &g->rows[i];
-        const struct nb_twofold w = {g->weight[i], g->weight_lo[i]};
-        r->max_abs_g = r->max_abs_dy * fabs(w.hi);
-        if (g->c->mode != NB_TRAINING) continue;
-        const struct nb_twofold sum_dy = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]);
-        const struct nb_twofold sum_dyx = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]);
-        r->mean_abs_g = t->abs_dbeta[i] / n * fabs(w.hi);
-        r->mean_abs_gx = t->abs_dgamma[i] / n * fabs(w.hi);
-        if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx))
-            set_means(r, nb_twofold_mul(sum_dy, w), nb_twofold_mul(sum_dyx, w), n, true);
-        else {
-            r->mean_g = sum_dy.hi * w.hi / n;
-            r->mean_gx = sum_dyx.hi * w.hi / n;
-        }
-    }
-}
-
-static void sum_rows(const struct nb_gradient *g, struct columns *t, struct terms *s) {
-    for (int64_t row = 0; row < g->in->rows; row++) {
-        load_terms(g, row, s);
-        sum_row(g, row, s);
-        if (g->dgamma) add_to_columns(t, s, g->in->cols);
+static void sum_rows(struct nb_gradient *g, struct columns *t, struct terms *s) {
+    for (int64_t stat = 0; stat < g->n_stats; stat++) {
+        load_terms(g, stat, s);
+        sum_row(g, stat, s);
+        if (g->dgamma && g->c->op == NB_OP_BATCHNORM)
+            sum_parameters(g, stat, s);
+        else if (g->dgamma)
+            add_to_columns(t, s);
     }
 }
 
 /* xhat is tanh, which stands in the place of x - mean; the slope's product goes to dalpha. */
 static void sum_squashed(struct nb_gradient *g, struct columns *t, struct terms *s) {
-    const struct nb_inputs *in = g->in;
     struct nb_sum dalpha = {0};
-    for (int64_t row = 0; row < in->rows; row++) {
-        nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
-        nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
+    for (int64_t row = 0; row < g->in->rows; row++) {
+        load(g, row, s);
         const struct nb_squash *squash = nb_squashed_row(g->squashed, row);
-        for (int64_t i = 0; i < in->cols; i++) {
+        for (int64_t i = 0; i < s->n; i++) {
             s->dy_rstd[i] = s->dy[i];
             s->d[i] = squash[i].tanh;
             const double unsquashed = s->dy[i] * g->weight[i] * s->x[i];
@@ -349,11 +295,10 @@ static void sum_squashed(struct nb_gradient *g, struct columns *t, struct terms 
             g->abs_dalpha += fabs(s->g[i]);
             g->abs_dy_w_x += fabs(unsquashed);
         }
-        sum_add_pairs(&dalpha, in->cols, s->g, s->no_lo);
-        if (g->dgamma) add_to_columns(t, s, in->cols);
+        sum_add_pairs(&dalpha, s->n, s->g, s->no_lo);
+        if (g->dgamma) add_to_columns(t, s);
     }
-    for (int i = 0; i < 4; i++) g->dalpha += dalpha.hi[i / 2][i % 2];
-    if (isfinite(g->abs_dalpha)) g->dalpha = nb_sum_total(&dalpha).hi;
+    g->dalpha = value_of(&dalpha, g->abs_dalpha);
 }
 
 /* ---- the struct -------------------------------------------------------------------------------------------------------- */
@@ -380,21 +325,20 @@ static void set_parameter_gradients(struct nb_gradient *g, const struct columns 
         g->abs_dgamma[i] = t->abs_dgamma[i];
         g->abs_dbeta[i] = t->abs_dbeta[i];
         g->abs_distance[i] = t->abs_d[i];
-        g->dgamma[i] = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]).hi;
-        if (g->dbeta) g->dbeta[i] = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]).hi;
+        g->dgamma[i] = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]);
+        if (g->dbeta) g->dbeta[i] = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]);
     }
 }
 
 static void sum_all(struct nb_gradient *g) {
-    struct terms s = new_terms(g->in->cols);
+    const bool by_channel = g->c->op == NB_OP_BATCHNORM;
+    struct terms s = new_terms(by_channel ? nb_truth_elements(g->c) : g->in->cols);
     struct columns t = new_columns(g->n_params);
     if (g->c->op == NB_OP_DYT)
         sum_squashed(g, &t, &s);
-    else if (g->c->op == NB_OP_BATCHNORM)
-        sum_channels(g, &t, &s);
     else
         sum_rows(g, &t, &s);
-    set_parameter_gradients(g, &t);
+    if (!by_channel) set_parameter_gradients(g, &t);
     free(s.all);
     free(t.all);
 }
@@ -502,8 +446,6 @@ static double normalized(const struct element *e) {
     return cancels ? careful(e) : dx;
 }
 
-enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
-
 static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {
     const struct nb_inputs *in = g->in;
     const struct nb_squash *squash = nb_squashed_row(g->squashed, row);
@@ -511,40 +453,32 @@ static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {
     for (int64_t i = 0; i < in->cols; i++) dx[i] = dx[i] * g->weight[i] * g->c->alpha * squash[i].slope;
 }
 
-static void normalized_chunk(const struct nb_gradient *g, int64_t row, int64_t col, int64_t n, double *dx) {
+static void normalized_row(const struct nb_gradient *g, int64_t row, double *dx) {
     static const struct nb_row_gradient apart = {0};
     const struct nb_inputs *in = g->in;
     const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
-    const int64_t first = row * in->cols + col;
-    double x[CHUNK], dy[CHUNK], past[CHUNK] = {0};
-    nb_truth_widen(in->x, first, n, in->dtype, x);
-    nb_truth_widen(in->dy, first, n, in->dtype, dy);
-    if (in->dresidual_out && nb_op_adds(g->c->op)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t stat = at.stat + (col + i) * at.stat_step, param = at.param + (col + i) * at.param_step;
+    const bool adds = in->dresidual_out && nb_op_adds(g->c->op);
+    for (int64_t i = 0; i < in->cols; i++) {
+        const int64_t own = row * in->cols + i, stat = at.stat + i * at.stat_step, param = at.param + i * at.param_step;
         const struct element e = {
-            .x = x[i],
-            .dy = dy[i],
-            .past = past[i],
+            .x = nb_get(in->x, own, in->dtype),
+            .dy = nb_get(in->dy, own, in->dtype),
+            .past = adds ? nb_get(in->dresidual_out, own, in->dtype) : 0,
             .weight = g->weight[param],
             .weight_lo = g->weight_lo[param],
             .mean = g->mean ? g->mean[stat] : 0,
             .rstd = g->rstd[stat],
-            .row = col + i < at.n_coupled ? &g->rows[stat] : &apart,
+            .row = i < at.n_coupled ? &g->rows[stat] : &apart,
         };
         dx[i] = normalized(&e);
     }
 }
 
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx) {
-    if (g->c->op == NB_OP_DYT) {
+    if (g->c->op == NB_OP_DYT)
         squashed_row(g, row, dx);
-        return;
-    }
-    for (int64_t col = 0; col < g->in->cols; col += CHUNK) {
-        const int64_t left = g->in->cols - col;
-        normalized_chunk(g, row, col, left < CHUNK ? left : CHUNK, dx + col);
-    }
+    else
+        normalized_row(g, row, dx);
 }
 
 /* ---- saved statistics ------------------------------------------------------------------------------------------------ */

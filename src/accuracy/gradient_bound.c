@@ -226,41 +226,37 @@ static double normalized(const struct nb_gradient_bound *b, const struct nb_grad
     return stored(b, m->dx, e);
 }
 
-enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
-
 /* Of a row: the squares of the tolerances, and of what dx comes of, rstd * dy * w and the gradient past the norm. */
 struct extent {
     double errors, terms;
 };
 
-static void bound_chunk(const struct nb_gradient_bound *b, int64_t row, int64_t col, int64_t n, const double *dx,
-                        double *tolerance, enum nb_loss *loss, struct extent *extent) {
+static struct extent bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance,
+                               enum nb_loss *loss) {
     const struct nb_gradient *g = b->g;
     const struct nb_inputs *in = g->in;
     const struct nb_gradient_place at = nb_gradient_place_of(b->c, row);
-    const int64_t first = row * in->cols + col;
-    double x[CHUNK], dy[CHUNK], past[CHUNK] = {0};
+    const bool adds = in->dresidual_out && nb_op_adds(b->c->op);
     struct nb_gradient_shared own;
     const struct nb_gradient_shared *s = &own;
-    nb_truth_widen(in->x, first, n, in->dtype, x);
-    nb_truth_widen(in->dy, first, n, in->dtype, dy);
-    if (in->dresidual_out && nb_op_adds(b->c->op)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t place = col + i;
+    struct extent extent = {0};
+    for (int64_t i = 0; i < in->cols; i++) {
+        const int64_t place = row * in->cols + i;
         if (b->channels)
-            s = &b->channels[at.stat + place * at.stat_step];
-        else if (i == 0 || place == at.n_coupled)
-            share(&own, b, at.stat, place < at.n_coupled);
-        const struct magnitudes m = {.dy = fabs(dy[i]),
-                                     .weight = fabs(g->weight[at.param + place * at.param_step]),
-                                     .xhat = fabs((x[i] - s->mean) * s->rstd),
-                                     .past = fabs(past[i]),
+            s = &b->channels[at.stat + i * at.stat_step];
+        else if (i == 0 || i == at.n_coupled)
+            share(&own, b, at.stat, i < at.n_coupled);
+        const struct magnitudes m = {.dy = fabs(nb_get(in->dy, place, in->dtype)),
+                                     .weight = fabs(g->weight[at.param + i * at.param_step]),
+                                     .xhat = fabs((nb_get(in->x, place, in->dtype) - s->mean) * s->rstd),
+                                     .past = adds ? fabs(nb_get(in->dresidual_out, place, in->dtype)) : 0,
                                      .dx = fabs(dx[i])};
         const double allowed = s->e.loss == NB_LOSS_NONE ? normalized(b, s, &m) : (double)INFINITY;
         tolerance[i] = limited(dx[i], allowed, s->e.loss, loss);
-        extent->errors += tolerance[i] * tolerance[i];
-        extent->terms += pow(s->rstd * m.dy * m.weight, 2) + m.past * m.past;
+        extent.errors += tolerance[i] * tolerance[i];
+        extent.terms += pow(s->rstd * m.dy * m.weight, 2) + m.past * m.past;
     }
+    return extent;
 }
 
 /* ---- DyT ----------------------------------------------------------------------------------------------------------------- */
@@ -311,32 +307,26 @@ static double squashed(const struct nb_gradient_bound *b, const struct squasher 
     return stored(b, m->dx, factors * (e + (exact->slope + e) * q->of_products) + lost);
 }
 
-static void squashed_chunk(const struct nb_gradient_bound *b, int64_t row, int64_t col, int64_t n, const double *dx,
-                           double *tolerance, enum nb_loss *loss) {
+static enum nb_loss squashed_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance) {
     const struct nb_inputs *in = b->g->in;
     const struct squasher q = squasher_of(b);
-    const struct nb_squash *squash = nb_squashed_row(b->g->squashed, row) + col;
-    double x[CHUNK], dy[CHUNK];
-    nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
-    nb_truth_widen(in->dy, row * in->cols + col, n, in->dtype, dy);
-    for (int64_t i = 0; i < n; i++) {
-        const struct magnitudes m = {.dy = fabs(dy[i]), .weight = fabs(b->g->weight[col + i]), .dx = fabs(dx[i])};
-        tolerance[i] = limited(dx[i], squashed(b, &q, &m, x[i], &squash[i]), NB_LOSS_NONE, loss);
+    const struct nb_squash *squash = nb_squashed_row(b->g->squashed, row);
+    enum nb_loss loss = NB_LOSS_NONE;
+    for (int64_t i = 0; i < in->cols; i++) {
+        const int64_t place = row * in->cols + i;
+        const struct magnitudes m = {
+            .dy = fabs(nb_get(in->dy, place, in->dtype)), .weight = fabs(b->g->weight[i]), .dx = fabs(dx[i])};
+        const double allowed = squashed(b, &q, &m, nb_get(in->x, place, in->dtype), &squash[i]);
+        tolerance[i] = limited(dx[i], allowed, NB_LOSS_NONE, &loss);
     }
+    return loss;
 }
 
 enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx,
                                    double *tolerance) {
-    const bool squashes = b->c->op == NB_OP_DYT;
-    struct extent extent = {0};
+    if (b->c->op == NB_OP_DYT) return squashed_row(b, row, dx, tolerance);
     enum nb_loss loss = NB_LOSS_NONE;
-    for (int64_t col = 0; col < b->g->in->cols; col += CHUNK) {
-        const int64_t left = b->g->in->cols - col, n = left < CHUNK ? left : CHUNK;
-        if (squashes)
-            squashed_chunk(b, row, col, n, dx + col, tolerance + col, &loss);
-        else
-            bound_chunk(b, row, col, n, dx + col, tolerance + col, &loss, &extent);
-    }
+    const struct extent extent = bound_row(b, row, dx, tolerance, &loss);
     /* Among subnormal numbers, rounding is as large as they are. */
     const double least = nb_formats[b->c->dtype].min_normal, cols = (double)b->g->in->cols;
     const bool allows_everything = extent.terms > cols * least * least && extent.errors >= extent.terms;

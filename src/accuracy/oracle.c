@@ -41,9 +41,8 @@ void nb_truth_widen(const void *array, int64_t first, int64_t n, enum nb_dtype d
 }
 
 /* A sum of two numbers of p <= 24 bits, rounded to 53 bits and then to p, is rounded as if at once (53 >= 2 p + 2). */
-/* add_*: element i of residual_out, x + residual rounded to f32 and to the dtype. */
-static double stored_sum(const struct nb_inputs *in, int64_t i) {
-    return nb_round_to(nb_get(in->x, i, in->dtype) + nb_get(in->residual, i, in->dtype), in->dtype);
+static double sum_of(const struct nb_inputs *in, int64_t i, enum nb_dtype dtype) {
+    return nb_round_to(nb_get(in->x, i, in->dtype) + nb_get(in->residual, i, in->dtype), dtype);
 }
 
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v) {
@@ -51,7 +50,7 @@ void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t r
     nb_truth_widen(in->x, first, n, in->dtype, v);
     if (!nb_op_adds(c->op) || c->pass == NB_BACKWARD) return;
     const enum nb_dtype sum_dtype = c->formula.round_sum ? in->dtype : NB_F32;
-    for (int64_t i = 0; i < n; i++) v[i] = nb_round_to(v[i] + nb_get(in->residual, first + i, in->dtype), sum_dtype);
+    for (int64_t i = 0; i < n; i++) v[i] = sum_of(in, first + i, sum_dtype);
 }
 
 /* ---- scale ----------------------------------------------------------------------------------------------------------- */
@@ -81,44 +80,30 @@ static void set_scale(struct nb_row_truth *t, const struct nb_case *c) {
     t->scale_lo = scale.lo;
 }
 
-/* ---- one row or channel, gathered piece by piece --------------------------------------------------------------------- */
-
-struct sums {
-    struct nb_sum sum, squares;
-    double abs, min, max, first;
-    int64_t n;
-};
-
-static void first_sweep(struct sums *s, const double *x, int64_t n) {
-    if (s->n == 0) s->first = s->min = s->max = x[0];
-    nb_sum_add(&s->sum, x, n);
-    double abs_sum = 0, min = s->min, max = s->max;
-    for (int64_t i = 0; i < n; i++) {
-        abs_sum += fabs(x[i]);
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
-    }
-    s->abs += abs_sum;
-    s->min = min;
-    s->max = max;
-    s->n += n;
-}
+/* ---- one row or channel ----------------------------------------------------------------------------------------------- */
 
 static struct nb_twofold over(struct nb_twofold sum, double n) { return nb_twofold_div(sum, nb_twofold_of(n)); }
 
-static void set_mean(struct nb_row_truth *t, const struct sums *s) {
-    const double n = (double)s->n;
-    *t = (struct nb_row_truth){.mean_abs = s->abs / n, .min = s->min, .max = s->max, .first = s->first};
-    t->max_abs = fmax(fabs(s->min), fabs(s->max));
-    if (isfinite(s->abs)) {
-        struct nb_twofold mean = over(nb_sum_total(&s->sum), n);
+/* All that one sweep over the elements gives. */
+static void set_mean(struct nb_row_truth *t, const double *x, int64_t n) {
+    struct nb_sum sum = {0};
+    double abs = 0, min = x[0], max = x[0];
+    nb_sum_add(&sum, x, n);
+    for (int64_t i = 0; i < n; i++) {
+        abs += fabs(x[i]);
+        min = x[i] < min ? x[i] : min;
+        max = x[i] > max ? x[i] : max;
+    }
+    *t = (struct nb_row_truth){.mean_abs = abs / (double)n, .min = min, .max = max, .first = x[0]};
+    t->max_abs = fmax(fabs(min), fabs(max));
+    if (isfinite(abs)) {
+        struct nb_twofold mean = over(nb_sum_total(&sum), (double)n);
         t->mean = mean.hi;
         t->mean_lo = mean.lo;
         return;
     }
-    double sum = 0; /* Inf or NaN among the elements: no error terms, only what the sum itself is */
-    for (int i = 0; i < 4; i++) sum += s->sum.hi[i / 2][i % 2];
-    t->mean = sum / n;
+    for (int i = 0; i < 4; i++) t->mean += sum.hi[i / 2][i % 2]; /* Inf or NaN: only what the sum itself is */
+    t->mean /= (double)n;
 }
 
 /* squares: of the distances from t->mean. */
@@ -146,119 +131,46 @@ static void set_squares(struct nb_row_truth *t, const struct nb_case *c, struct 
 }
 
 void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n) {
-    struct sums s = {.n = 0};
-    first_sweep(&s, x, n);
-    set_mean(t, &s);
-    if (!isfinite(s.abs))
-        set_not_finite(t, nb_op_centres(c->op));
-    else if (nb_op_centres(c->op)) {
-        nb_sum_add_squares_about(&s.squares, x, n, t->mean);
-        set_variance(t, nb_sum_total(&s.squares), (double)n);
+    struct nb_sum squares = {0};
+    const bool centred = nb_op_centres(c->op);
+    set_mean(t, x, n);
+    if (!isfinite(t->mean_abs))
+        set_not_finite(t, centred);
+    else if (centred) {
+        nb_sum_add_squares_about(&squares, x, n, t->mean);
+        set_variance(t, nb_sum_total(&squares), (double)n);
     } else {
-        nb_sum_add_squares(&s.squares, x, n);
-        set_squares(t, c, nb_sum_total(&s.squares), (double)n);
+        nb_sum_add_squares(&squares, x, n);
+        set_squares(t, c, nb_sum_total(&squares), (double)n);
     }
     set_scale(t, c);
 }
 
-/* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
-
-/* Columns of NHWC: each has accumulators of its own. Returns the sums in plain pairs. */
-struct column {
-    struct nb_twofold sum, squares;
-    struct sums s; /* abs, extremes, n */
-};
-
-static void column_add(struct column *col, double x) {
-    struct sums *s = &col->s;
-    if (s->n++ == 0) s->first = s->min = s->max = x;
-    nb_accumulate(&col->sum, x, 0.0);
-    s->abs += fabs(x);
-    if (x < s->min) s->min = x;
-    if (x > s->max) s->max = x;
-}
-
-/* (x - centre)^2 to about 2^-105 of itself. */
-static struct nb_twofold square_about(double x, double centre) {
-    struct nb_twofold d = nb_two_sum(x, -centre);
-    double square = d.hi * d.hi, scaled = d.hi * 134217729.0, high = scaled - (scaled - d.hi), low = d.hi - high;
-    double error = ((high * high - square) + 2.0 * high * low) + low * low;
-    return nb_twofold_renormalize(square, error + 2.0 * d.hi * d.lo);
-}
-
-static void channels_last_truth(struct nb_row_truth *truth, const struct nb_case *c, const struct nb_inputs *in,
-                                double *row) {
-    const int64_t channels = c->shape.c;
-    struct column *cols freed = nb_alloc((unsigned long long)channels, sizeof *cols);
-    for (int64_t r = 0; r < in->rows; r++) {
-        nb_truth_row(c, in, r, row);
-        for (int64_t i = 0; i < channels; i++) column_add(&cols[i], row[i]);
-    }
-    for (int64_t i = 0; i < channels; i++) {
-        cols[i].s.sum.hi[0][0] = cols[i].sum.hi;
-        cols[i].s.sum.lo[0][0] = cols[i].sum.lo;
-        set_mean(&truth[i], &cols[i].s);
-    }
-    for (int64_t r = 0; r < in->rows; r++) {
-        nb_truth_row(c, in, r, row);
-        for (int64_t i = 0; i < channels; i++) {
-            struct nb_twofold square = square_about(row[i], truth[i].mean);
-            nb_accumulate(&cols[i].squares, square.hi, square.lo);
-        }
-    }
-    for (int64_t i = 0; i < channels; i++) {
-        if (!isfinite(cols[i].s.abs))
-            set_not_finite(&truth[i], true);
-        else
-            set_variance(&truth[i], nb_twofold_renormalize(cols[i].squares.hi, cols[i].squares.lo),
-                         (double)cols[i].s.n);
-    }
-}
-
-static void planes_truth(struct nb_row_truth *t, const struct nb_case *c, const struct nb_inputs *in, int64_t channel,
-                         double *row) {
-    struct sums s = {.n = 0};
-    for (int64_t r = channel; r < in->rows; r += c->shape.c) {
-        nb_truth_row(c, in, r, row);
-        first_sweep(&s, row, in->cols);
-    }
-    set_mean(t, &s);
-    if (!isfinite(s.abs)) {
-        set_not_finite(t, true);
-        return;
-    }
-    for (int64_t r = channel; r < in->rows; r += c->shape.c) {
-        nb_truth_row(c, in, r, row);
-        nb_sum_add_squares_about(&s.squares, row, in->cols, t->mean);
-    }
-    set_variance(t, nb_sum_total(&s.squares), (double)s.n);
-}
-
-static void batchnorm_truth(struct nb_row_truth *truth, const struct nb_case *c, const struct nb_inputs *in,
-                            double *row) {
-    const int64_t channels = c->shape.c;
-    if (c->mode == NB_INFERENCE) {
-        for (int64_t i = 0; i < channels; i++)
-            truth[i] = (struct nb_row_truth){.mean = in->running_mean[i], .var = in->running_var[i]};
-    } else if (c->shape.layout == NB_NHWC) {
-        channels_last_truth(truth, c, in, row);
-    } else {
-        for (int64_t i = 0; i < channels; i++) planes_truth(&truth[i], c, in, i, row);
-    }
-    for (int64_t i = 0; i < channels; i++) set_scale(&truth[i], c);
+void nb_truth_channel(const struct nb_case *c, const struct nb_inputs *in, const void *tensor, int64_t channel,
+                      double *v) {
+    const bool last = c->shape.layout == NB_NHWC;
+    const int64_t step = last ? 1 : c->shape.c, n = last ? 1 : in->cols;
+    for (int64_t r = last ? 0 : channel; r < in->rows; r += step, v += n)
+        nb_truth_widen(tensor, r * in->cols + (last ? channel : 0), n, in->dtype, v);
 }
 
 static void fill_truth(struct nb_row_truth *truth, int64_t n_truth, const struct nb_case *c,
                        const struct nb_inputs *in) {
+    const int64_t n = nb_truth_elements(c);
+    const bool by_channel = c->op == NB_OP_BATCHNORM;
     if (c->op == NB_OP_COPY || c->op == NB_OP_DYT) return;
-    double *row freed = nb_alloc((unsigned long long)in->cols, sizeof *row);
-    if (c->op == NB_OP_BATCHNORM)
-        batchnorm_truth(truth, c, in, row);
-    else {
-        for (int64_t r = 0; r < n_truth; r++) {
-            nb_truth_row(c, in, r, row);
-            nb_truth_of_row(&truth[r], c, row, nb_truth_elements(c));
+    double *x freed = nb_alloc((unsigned long long)(n > in->cols ? n : in->cols), sizeof *x);
+    for (int64_t i = 0; i < n_truth; i++) {
+        if (by_channel && c->mode == NB_INFERENCE) {
+            truth[i] = (struct nb_row_truth){.mean = in->running_mean[i], .var = in->running_var[i]};
+            set_scale(&truth[i], c);
+            continue;
         }
+        if (by_channel)
+            nb_truth_channel(c, in, in->x, i, x);
+        else
+            nb_truth_row(c, in, i, x);
+        nb_truth_of_row(&truth[i], c, x, n);
     }
 }
 
@@ -428,7 +340,7 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {
 }
 
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum) {
-    for (int64_t i = 0; i < o->in->cols; i++) sum[i] = stored_sum(o->in, row * o->in->cols + i);
+    for (int64_t i = 0; i < o->in->cols; i++) sum[i] = sum_of(o->in, row * o->in->cols + i, o->in->dtype);
 }
 
 void nb_oracle_running(const struct nb_oracle *o, double *mean, double *var) {

@@ -34,6 +34,9 @@ void nb_truth_widen(const void *array, int64_t first, int64_t n, enum nb_dtype d
 /* The row that is normalized, exactly: x, or for add_* the f32 sum, rounded to the dtype where the formula says so. Backward: x, which
  * is the sum that was stored. */
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v);
+/* The elements of a channel of x, dy .. (BatchNorm), in the order of the rows. */
+void nb_truth_channel(const struct nb_case *c, const struct nb_inputs *in, const void *tensor, int64_t channel,
+                      double *v);
 /* One row of any numbers of magnitude 0 or 2^-300 to 2^300, of which the statistics see the first n. */
 void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n);
 

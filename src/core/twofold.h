@@ -82,10 +82,3 @@ void nb_sum_add(struct nb_sum *s, const double *x, int64_t n);
 void nb_sum_add_squares(struct nb_sum *s, const double *x, int64_t n);
 void nb_sum_add_squares_about(struct nb_sum *s, const double *x, int64_t n, double centre);
 struct nb_twofold nb_sum_total(const struct nb_sum *s);
-
-/* One term to one accumulator: exact square distance as hi + lo, for sums by columns. */
-static inline void nb_accumulate(struct nb_twofold *s, double hi, double lo) {
-    struct nb_twofold t = nb_two_sum(s->hi, hi);
-    s->hi = t.hi;
-    s->lo += t.lo + lo;
-}
