@@ -8,6 +8,7 @@
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/stats.h"
 
 struct nb_evidence_sum {
     struct nb_evidence e;
@@ -135,16 +136,6 @@ static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double 
     keep_larger(&e->componentwise_ulp, ulps);
 }
 
-static double rms_of(const double *exact, int64_t cols) {
-    double sum = 0, n = 0;
-    for (int64_t i = 0; i < cols; i++) {
-        if (!isfinite(exact[i])) continue;
-        sum += exact[i] * exact[i];
-        n++;
-    }
-    return n > 0 ? sqrt(sum / n) : 0;
-}
-
 /* Of the row; a row whose exact y is beta alone says nothing. */
 static void take_factor(struct nb_evidence_sum *s) {
     struct nb_evidence *e = &s->e;
@@ -161,7 +152,7 @@ void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *compute
     const struct nb_row_truth *met = NULL, *of_row = nb_oracle_truth(s->oracle, row, 0);
     const bool met_all = s->by_column && s->e.n_rows > 0; /* every row has the same */
     bool finite = true;
-    s->rms = rms_of(exact, cols);
+    s->rms = nb_rms(exact, cols);
     s->error_squares = s->exact_squares = s->shape_squares = s->error_shape = 0;
     for (int64_t i = 0; i < cols; i++) {
         const struct nb_row_truth *t = s->by_column ? &s->oracle->truth[i] : of_row;

@@ -101,6 +101,12 @@ static int set_rows(struct nb_shape *s, const struct dims *d, char *reason, size
     return 0;
 }
 
+struct nb_shape nb_shape_of(int64_t rows, int64_t cols) {
+    struct nb_shape s = {.layout = NB_ROWS, .rows = rows, .cols = cols};
+    snprintf(s.text, sizeof s.text, "%lldx%lld", (long long)rows, (long long)cols);
+    return s;
+}
+
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n) {
     struct nb_shape s = {0};
     struct dims d = {0};

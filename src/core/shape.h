@@ -21,6 +21,9 @@ struct nb_shape {
 /* "64x384", "2x3x[4x5]", "nchw:8x64x28x28", "nhwc:...". Returns -1 with the reason written. */
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n);
 
+/* Rows and columns as they are. */
+struct nb_shape nb_shape_of(int64_t rows, int64_t cols);
+
 /* A level of memory in place of the first dimension, which stands for as many of it as make the working set lie there:
  * "L2x1024", "DRAMx16x[4x5]", "nchw:L3x64x28x28", on the machine at hand and for the case at hand (nb_level_shape). */
 enum nb_level { NB_L1, NB_L2, NB_L3, NB_DRAM, NB_N_LEVELS };

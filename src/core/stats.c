@@ -43,6 +43,16 @@ double nb_quantile(const double *v, size_t n, double q) {
 
 double nb_median(const double *v, size_t n) { return nb_quantile(v, n, 0.5); }
 
+double nb_rms(const double *v, int64_t n) {
+    double squares = 0, finite = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(v[i])) continue;
+        squares += v[i] * v[i];
+        finite++;
+    }
+    return finite > 0 ? sqrt(squares / finite) : 0;
+}
+
 /* Rank k joins the sum or not, each with probability 1/2: p_k(w) = (p_(k-1)(w) + p_(k-1)(w - k)) / 2. Only sums up to `last`
  * are kept. */
 static double *signed_rank_distribution(size_t n, size_t last) {

@@ -35,7 +35,7 @@ Test(frontier, f16_squares_overflow_at_256) {
     struct nb_trial t released_by(nb_trial_release);
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
     const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX);
-    cr_assert(f.has_good && f.has_bad);
+    cr_assert(isfinite(f.good) && isfinite(f.bad));
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, f.good), 255.875); /* 255.875^2 = 65472 */
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 256);
     cr_expect(fabs(f.good / f.predicted.at - 1) < 0x1p-9, "%g, predicted %g", f.good, f.predicted.at);
@@ -45,12 +45,12 @@ Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statist
     struct nb_trial t released_by(nb_trial_release), wide released_by(nb_trial_release) = {0};
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x64/eps:0", NULL)) return;
     const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN);
-    cr_assert(low.has_good && low.has_bad);
+    cr_assert(isfinite(low.good) && isfinite(low.bad));
     cr_expect(low.good > 0x1p-12 && low.good < 0x1p-8, "%g", low.good); /* x^2 is 0 at 2^-12.5, and subnormal at 2^-7 */
     cr_expect(low.good / low.predicted.at > 0.5 && low.good / low.predicted.at < 2, "%g", low.predicted.at);
     if (!start_trial(&wide, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
     const struct nb_frontier single = find_frontier(&wide, NB_SCALE_MIN);
-    cr_expect(!single.has_bad, "wrong at %g", single.bad);
+    cr_expect(isnan(single.bad), "wrong at %g", single.bad);
     cr_expect(single.predicted.at < 0x1p-24, "%g", single.predicted.at); /* smaller than any f16 */
 }
 
@@ -61,7 +61,7 @@ Test(frontier, one_pass_loses_its_digits_before_the_root_of_1_over_u) {
     if (!start_trial(&t, "layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NULL)) return;
     const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX);
     const double ratio = f.good / f.predicted.at;
-    cr_assert(f.has_good && f.has_bad);
+    cr_assert(isfinite(f.good) && isfinite(f.bad));
     cr_expect(f.good > 1 && f.good < 4096, "%g", f.good); /* u^-1/2 */
     cr_expect(ratio > 0.25 && ratio < 4, "%g, predicted %g", f.good, f.predicted.at);
 }
@@ -72,14 +72,14 @@ Test(frontier, a_planted_breakdown_is_found_to_one_ulp_and_what_is_right_again_b
     struct nb_trial t released_by(nb_trial_release);
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
     const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX);
-    cr_assert(high.has_good && high.has_bad);
+    cr_assert(isfinite(high.good) && isfinite(high.bad));
     cr_expect_eq(high.bad, (double)nextafterf((float)high.good, INFINITY));
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, high.good), 1000);
     cr_expect_gt(largest_x(&t, NB_FAMILY_SCALE, high.bad), 1000);
     cr_expect(!high.monotone);
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, high.good_beyond), 1e6);
     const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN);
-    cr_assert(low.has_good && low.has_bad);
+    cr_assert(isfinite(low.good) && isfinite(low.bad));
     cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
 }
 

@@ -32,39 +32,27 @@ static struct nb_prediction largest_scale(const struct nb_arithmetic *a, const s
 
 /* ---- the smallest scale ---- */
 
-/* eps as it is stored is off by d, which moves y by d / (2 (m + eps)). */
-static double eps_limit(const struct nb_case *c, const struct nb_draw_facts *f, double stored, double tolerance) {
-    const double m = fabs(stored - c->eps) / (2 * tolerance) - c->eps;
-    return m > 0 ? sqrt(m / f->least_square) : 0;
-}
-
-/* The mean square is rounded to a grid of 2 eta, which moves y by up to eta / (2 (m + eps)). */
-static double grid_limit(const struct nb_arithmetic *a, const struct nb_draw_facts *f, double stored,
-                         double tolerance) {
-    const double m = a->op.eta / (2 * tolerance) - stored;
-    return m > 0 ? sqrt(m / f->least_square) : 0;
-}
-
-/* 1 / sqrt(m + eps) beyond the range. */
-static double root_limit(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_draw_facts *f,
-                         double stored) {
-    const double m = 1 / (a->op.overflow * a->op.overflow) - stored;
-    return c->formula.root != NB_ROOT_DIV_SQRT && m > 0 ? sqrt(m / f->least_square) : 0;
-}
-
 static struct nb_prediction smallest_scale(const struct nb_arithmetic *a, const struct nb_trial *t,
                                            const struct nb_draw_facts *f) {
     const struct nb_case *c = &t->c;
     const enum nb_dtype stats = c->stats_dtype == NB_STATS_X ? t->in.dtype : NB_F32;
     const double stored = nb_round_to(c->eps, stats), tolerance = shared_tolerance(t->in.dtype);
+    const bool inverts = c->formula.root != NB_ROOT_DIV_SQRT;
     struct nb_prediction p = {0, "none: eps covers what underflows"};
-    const struct nb_prediction rules[] = {
-        {eps_limit(c, f, stored, tolerance), "eps is stored inexactly"},
-        {grid_limit(a, f, stored, tolerance), "the mean square falls on the subnormal grid"},
-        {root_limit(a, c, f, stored), "1 / sqrt(m + eps) overflows"},
+    const struct {
+        double mean_square; /* below which it is so */
+        const char *rule;
+    } rules[] = {
+        /* eps as it is stored is off by d, which moves y by d / (2 (m + eps)). */
+        {fabs(stored - c->eps) / (2 * tolerance) - c->eps, "eps is stored inexactly"},
+        /* The mean square is rounded to a grid of 2 eta, which moves y by up to eta / (2 (m + eps)). */
+        {a->op.eta / (2 * tolerance) - stored, "the mean square falls on the subnormal grid"},
+        {inverts ? 1 / (a->op.overflow * a->op.overflow) - stored : 0, "1 / sqrt(m + eps) overflows"},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].at > p.at) p = rules[i];
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const double at = rules[i].mean_square > 0 ? sqrt(rules[i].mean_square / f->least_square) : 0;
+        if (at > p.at) p = (struct nb_prediction){at, rules[i].rule};
+    }
     return p;
 }
 
@@ -168,14 +156,12 @@ struct prober {
 /* What the closed forms need to know of the draws. */
 static void take_facts(struct prober *p) {
     const int64_t rows = p->t->in.rows, cols = p->t->in.cols, seen = nb_truth_elements(&p->t->c);
-    const bool adds = p->t->in.residual != NULL;
     p->facts = (struct nb_draw_facts){.n = seen, .least_square = INFINITY};
     for (int s = 0; s < SEEDS; s++)
         for (int64_t r = 0; r < rows; r++) {
-            const double *z = p->draws[s].z + r * cols, *other = adds ? p->draws[s].z_other + r * cols : NULL;
             double squares = 0;
-            for (int64_t i = 0; i < seen; i++) {
-                const double v = z[i] + (other ? other[i] : 0);
+            for (int64_t i = r * cols; i < r * cols + seen; i++) {
+                const double v = p->draws[s].z[i] + (p->draws[s].z_other ? p->draws[s].z_other[i] : 0);
                 squares += v * v;
                 p->facts.max_abs = fmax(p->facts.max_abs, fabs(v));
             }
@@ -241,16 +227,8 @@ static int64_t ordinal(double value, enum nb_dtype dtype) {
 }
 
 static double number(int64_t ordinal_of_it, enum nb_dtype dtype) {
-    union {
-        float f;
-        uint32_t word;
-        uint16_t half;
-    } item = {.word = 0};
-    if (dtype == NB_F32)
-        item.word = (uint32_t)ordinal_of_it;
-    else
-        item.half = (uint16_t)ordinal_of_it;
-    return nb_get(&item, 0, dtype);
+    if (dtype == NB_F32) return nb_float_of((uint32_t)ordinal_of_it);
+    return (dtype == NB_F16 ? nb_f16_decode : nb_bf16_decode)((uint16_t)ordinal_of_it);
 }
 
 /* Where the search ends. Scales: before a draw of 8 standard deviations would be cut off; rho: where the spread is about one step of
@@ -331,14 +309,11 @@ static int find(struct prober *p, enum nb_frontier_of of, struct nb_frontier *ou
     const int64_t end = ordinal(out->searched_to, dtype);
     struct coarse c;
     if (walk_out(p, ordinal(of == NB_RHO_MAX ? 0x1p-4 : 1, dtype), end, &c) != 0) return -1;
-    out->has_good = c.good >= 0;
-    out->has_bad = c.bad >= 0;
     if (c.good_beyond >= 0) out->good_beyond = number(c.good_beyond, dtype);
-    if (out->has_good && out->has_bad &&
-        (bisect(p, &c.good, &c.bad) != 0 || verify_sides(p, c.good, c.bad, end, out) != 0))
+    if (c.good >= 0 && c.bad >= 0 && (bisect(p, &c.good, &c.bad) != 0 || verify_sides(p, c.good, c.bad, end, out) != 0))
         return -1;
-    if (out->has_good) out->good = number(c.good, dtype);
-    if (out->has_bad) out->bad = number(c.bad, dtype);
+    if (c.good >= 0) out->good = number(c.good, dtype);
+    if (c.bad >= 0) out->bad = number(c.bad, dtype);
     if (!isnan(out->good_beyond)) out->monotone = false;
     return 0;
 }
@@ -376,15 +351,15 @@ static const struct nb_member seen_members[] = {
 };
 
 static const char *status_of(const struct nb_frontier *f) {
-    if (!f->has_good && !f->has_bad) return "does_not_apply";
-    if (!f->has_good) return "never";
-    return f->has_bad ? "found" : "none";
+    if (isnan(f->good)) return isnan(f->bad) ? "does_not_apply" : "never";
+    return isnan(f->bad) ? "none" : "found";
 }
 
 /* Null after a failure of the kernel. */
 static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
     struct seen seen = {.seed = p->t->c.seed};
-    if (f->has_bad && look(p, f->bad, &seen) != 0) return NULL;
+    const bool has_bad = !isnan(f->bad);
+    if (has_bad && look(p, f->bad, &seen) != 0) return NULL;
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "of", frontier_names[f->of]);
     nb_json_number(json, "ulp", nb_granted_ulp(p->t->in.dtype));
@@ -397,10 +372,10 @@ static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
     nb_json_number(json, "good_beyond", f->good_beyond);
     nb_json_number(json, "predicted", f->predicted.at);
     nb_json_text(json, "rule", f->predicted.rule);
-    nb_json_number(json, "ratio", f->has_good && f->has_bad ? f->good / f->predicted.at : NAN);
-    if (f->has_bad) cJSON_AddItemToObject(json, "seen", nb_json_of_members(seen_members, &seen));
-    if (f->has_good) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
-    if (f->has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
+    nb_json_number(json, "ratio", has_bad ? f->good / f->predicted.at : NAN);
+    if (has_bad) cJSON_AddItemToObject(json, "seen", nb_json_of_members(seen_members, &seen));
+    if (!isnan(f->good)) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
+    if (has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
     return json;
 }
 

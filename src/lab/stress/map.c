@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The map of a kernel over scale and rho, with the lines at which theory says that the formula breaks down. */
-#include "src/core/case.h"
 #include "src/lab/stress/search.h"
 
 #include <assert.h>
@@ -10,6 +9,8 @@
 #include <stdlib.h>
 
 #include "src/accuracy/bound.h"
+#include "src/core/axes.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
@@ -54,19 +55,6 @@ static int refuse(struct scan *s, const char *reason) {
     return -1;
 }
 
-static void set_shape(struct nb_case *c, int64_t rows, int64_t cols) {
-    struct nb_shape *shape = &c->shape;
-    const long long r = (long long)rows, n = (long long)cols;
-    *shape = (struct nb_shape){.rows = rows, .cols = cols};
-    snprintf(shape->text, sizeof shape->text, "%lldx%lld", r, n);
-    if (c->op != NB_OP_BATCHNORM) return;
-    shape->layout = NB_NCHW; /* one sample: a channel is a row */
-    shape->n = 1;
-    shape->c = rows;
-    shape->hw = cols;
-    snprintf(shape->text, sizeof shape->text, "nchw:1x%lldx%lldx1", r, n);
-}
-
 static void draw(struct scan *s) {
     const struct nb_random stream = nb_random_stream(1, 0);
     const int64_t n = s->rows * s->cols;
@@ -83,11 +71,14 @@ static void draw(struct scan *s) {
 static int scan_init(struct scan *s, const struct nb_trial *like, int64_t rows, int64_t cols) {
     assert(rows >= 1 && cols >= 1);
     struct nb_case c = like->c;
+    const bool by_channel = c.op == NB_OP_BATCHNORM;
+    char shape[96], reason[200];
     *s = (struct scan){.rows = rows, .cols = cols};
     if (c.pass != NB_FORWARD || c.op == NB_OP_COPY) return refuse(s, "only forward passes are scanned");
-    if (c.op == NB_OP_BATCHNORM && c.mode == NB_INFERENCE)
-        return refuse(s, "statistics do not come from the rows in inference");
-    set_shape(&c, rows, cols);
+    if (by_channel && c.mode == NB_INFERENCE) return refuse(s, "statistics do not come from the rows in inference");
+    /* one sample, of which a channel is a row */
+    snprintf(shape, sizeof shape, by_channel ? "nchw:1x%lldx%lldx1" : "%lldx%lld", (long long)rows, (long long)cols);
+    if (nb_axis_set(nb_axis_find("shape"), &c, shape, reason, sizeof reason) != 0) return refuse(s, reason);
     nb_case_normalize(&c);
     const char *conflict = nb_case_conflict(&c);
     if (conflict) return refuse(s, conflict);
@@ -125,27 +116,26 @@ static double unit_of(double rms, enum nb_dtype dtype) {
     return f->unit_roundoff * rms > 0 ? fmax(f->unit_roundoff * rms, f->min_subnormal / 2) : f->unit_roundoff;
 }
 
-static void add_row(struct point *p, enum nb_dtype dtype, const double *want, const double *got, int64_t cols) {
-    const double rms = rms_of(want, cols), unit = unit_of(rms, dtype), limit = nb_formats[dtype].overflow;
+static void add_row(struct point *p, const struct nb_trial *t, int64_t row, const double *want) {
+    const enum nb_dtype dtype = t->in.dtype;
+    const double rms = rms_of(want, t->in.cols), unit = unit_of(rms, dtype), limit = nb_formats[dtype].overflow;
     if (!isfinite(rms)) p->state = POINT_UNDEFINED;
-    for (int64_t i = 0; i < cols; i++) {
-        const double error = fabs(got[i] - want[i]) / unit;
+    for (int64_t i = 0; i < t->in.cols; i++) {
+        const double got = nb_trial_y(t, row, i), error = fabs(got - want[i]) / unit;
         if (isnan(want[i]) || fabs(want[i]) >= limit) continue;
-        p->nan += isnan(got[i]);
-        p->inf += isinf(got[i]) != 0;
-        p->zero += got[i] == 0 && fabs(want[i]) > rms / 16 && nb_round_to(want[i], dtype) != 0;
+        p->nan += isnan(got);
+        p->inf += isinf(got) != 0;
+        p->zero += got == 0 && fabs(want[i]) > rms / 16 && nb_round_to(want[i], dtype) != 0;
         if (isfinite(error) && !(error <= p->scaled_u)) p->scaled_u = error;
     }
 }
 
 static void compare(struct scan *s, const struct nb_oracle *oracle, struct point *out) {
     double *want freed = nb_alloc((unsigned long long)s->cols, sizeof *want);
-    double *got freed = nb_alloc((unsigned long long)s->cols, sizeof *got);
     out->state = POINT_OK;
     for (int64_t r = 0; r < s->rows; r++) {
         nb_oracle_row(oracle, r, want);
-        for (int64_t i = 0; i < s->cols; i++) got[i] = nb_trial_y(&s->trial, r, i);
-        add_row(out, s->trial.in.dtype, want, got, s->cols);
+        add_row(out, &s->trial, r, want);
     }
     if (out->state == POINT_OK)
         out->state = out->nan                            ? POINT_NAN
@@ -212,7 +202,6 @@ static void add_point(cJSON *points, double x, double y) {
 /* ---- Where a formula breaks down, as lines over scale and rho. Each solves one condition for the scale at a given rho, or for rho alone;
  * all are first-order, so that a map shows whether they hold. */
 
-static double overflow_root(const struct theory *t) { return sqrt(t->arithmetic.op.overflow); }
 /* In parts of the scale: largest |x|, root mean square of x. */
 static double reach(const struct theory *t, double rho) { return rho + t->z_max; }
 static double spread(const struct theory *t, double rho) { return t->centres ? 1 : sqrt(1 + rho * rho); }
@@ -221,11 +210,10 @@ static double input_overflow(const struct theory *t, double rho) {
     return nb_formats[t->c->dtype].overflow / reach(t, rho);
 }
 static double square_overflow(const struct theory *t, double rho) {
-    return overflow_root(t) / (t->squares_raw ? reach(t, rho) : t->z_max);
+    return sqrt(t->arithmetic.op.overflow) / (t->squares_raw ? reach(t, rho) : t->z_max);
 }
 static double sum_of_squares_overflow(const struct theory *t, double rho) {
-    const double rms = t->squares_raw ? sqrt(1 + rho * rho) : 1;
-    return sqrt(t->arithmetic.sum.overflow / t->n) / rms;
+    return sqrt(t->arithmetic.sum.overflow / t->n) / (t->squares_raw ? sqrt(1 + rho * rho) : 1);
 }
 static double sum_overflow(const struct theory *t, double rho) { return t->arithmetic.sum.overflow / t->n / rho; }
 static double square_underflow(const struct theory *t, double rho) {
@@ -235,13 +223,15 @@ static double eps_line(const struct theory *t, double rho) {
     const double v = t->c->op == NB_OP_L2NORM ? t->eps / t->n : t->eps;
     return (t->c->formula.eps_place == NB_EPS_INSIDE ? sqrt(v) : v) / spread(t, rho);
 }
+/* Where v + eps is so much. */
+static double sum_with_eps(const struct theory *t, double rho, double sum) {
+    return sum > t->eps ? sqrt(sum - t->eps) / spread(t, rho) : NAN;
+}
 static double scale_overflow(const struct theory *t, double rho) {
-    const double v = 1 / t->arithmetic.op.overflow / t->arithmetic.op.overflow - t->eps;
-    return v > 0 ? sqrt(v) / spread(t, rho) : NAN;
+    return sum_with_eps(t, rho, 1 / t->arithmetic.op.overflow / t->arithmetic.op.overflow);
 }
 static double estimate_underflow(const struct theory *t, double rho) {
-    const double v = nb_formats[NB_F32].min_normal - t->eps;
-    return v > 0 ? sqrt(v) / spread(t, rho) : NAN;
+    return sum_with_eps(t, rho, nb_formats[NB_F32].min_normal);
 }
 
 static bool has_statistics(const struct theory *t) { return t->c->op != NB_OP_DYT; }

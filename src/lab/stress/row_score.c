@@ -127,10 +127,8 @@ int nb_row_score(struct nb_trial *t, struct nb_row_score *scores) {
     const unsigned long long cols = (unsigned long long)t->in.cols;
     struct nb_oracle oracle released_by(nb_oracle_release);
     struct nb_bound bound released_by(nb_bound_release) = {0};
-    if (nb_oracle_init(&oracle, &t->c, &t->in) != 0) {
-        t->reason = "the oracle does not run with subnormals flushed";
-        return -1;
-    }
+    if (nb_oracle_init(&oracle, &t->c, &t->in) != 0)
+        return t->reason = "the oracle does not run with subnormals flushed", -1;
     nb_bound_init(&bound, &t->c, &oracle, nb_kernel_chain(t->entry->kernel, &t->call));
     double *space freed = nb_alloc(4 * cols, sizeof *space);
     struct row r = {.want = space, .tolerance = space + cols, .noise = space + 2 * cols, .magnitude = space + 3 * cols};

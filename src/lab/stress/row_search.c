@@ -38,29 +38,26 @@ struct search {
     struct nb_row_score *scores;
     struct found found[NB_N_OBJECTIVES];
     const struct found *climbs_from; /* null: rows are new */
-    double started_s, stage_until_s;
-    int64_t first_call, budget_calls, stage_until_call; /* budget_calls 0: time alone counts */
-    bool failed;                                        /* the kernel; t->reason says how */
+    double started_s, until;         /* of the budget: the part that may be used up by now */
+    int64_t first_call;
+    double budget_calls; /* not above 0: time alone counts */
+    bool failed;         /* the kernel; t->reason says how */
 };
 
 static const double BUDGET_S = 2;
 
-/* From here on is_over() is true once this much of the whole budget is used up. */
-static void set_stage(struct search *h, double until_share) {
-    h->stage_until_s = h->started_s + until_share * BUDGET_S;
-    h->stage_until_call = h->first_call + (int64_t)ceil(until_share * (double)h->budget_calls);
-}
-
 /* budget_calls > 0: so many calls, whatever the time. -1 with t->reason. */
-static int search_init(struct search *h, struct nb_trial *t, int64_t budget_calls) {
-    *h = (struct search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_calls = budget_calls};
+static int search_init(struct search *h, struct nb_trial *t, double budget_calls) {
+    *h = (struct search){.t = t,
+                         .rows = t->in.rows,
+                         .cols = t->in.cols,
+                         .started_s = nb_now_s(),
+                         .first_call = t->calls,
+                         .budget_calls = budget_calls};
     t->reason = nb_row_score_refuses(&t->c);
     if (t->reason) return -1;
     h->x = nb_alloc((unsigned long long)(h->rows * h->cols), sizeof *h->x);
     h->scores = nb_alloc((unsigned long long)h->rows, sizeof *h->scores);
-    h->started_s = nb_now_s();
-    h->first_call = t->calls;
-    set_stage(h, 1);
     return 0;
 }
 
@@ -73,7 +70,8 @@ static void search_release(struct search *h) {
 
 static bool is_over(const struct search *h) {
     if (h->failed) return true;
-    return h->budget_calls > 0 ? h->t->calls >= h->stage_until_call : nb_now_s() >= h->stage_until_s;
+    return h->budget_calls > 0 ? (double)(h->t->calls - h->first_call) >= h->until * h->budget_calls
+                               : nb_now_s() - h->started_s >= h->until * BUDGET_S;
 }
 
 /* What overflows or underflows as the formula predicts has its place among the frontiers (src/lab/stress/search.h); here it would be all
@@ -539,10 +537,7 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
     const struct nb_row_look look = row_look(c->x, h->cols);
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "objective", objective_names[objective]);
-    if (isinf(c->value))
-        nb_json_exact(json, "value", c->value);
-    else
-        nb_json_number(json, "value", c->value);
+    (isinf(c->value) ? nb_json_exact : nb_json_number)(json, "value", c->value);
     nb_json_text(json, "generator", c->generator);
     nb_json_uint64(json, "seed", c->seed);
     nb_json_number(json, "eps", h->t->c.eps);
@@ -563,28 +558,23 @@ static cJSON *found_to_json(const struct search *h, int objective, const char *d
 
 /* ---- The searches in turn, each with its part of the budget; the last starts from what the others found ---- */
 
-static void search_in_turn(struct search *h) {
-    set_stage(h, 0.4);
-    search_greedy(h);
-    set_stage(h, 0.75);
-    search_zoom(h);
-    set_stage(h, 1);
-    search_climb(h);
-}
-
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
-    const double start = nb_now_s();
-    const int64_t first_call = t->calls;
+    static const struct {
+        void (*search)(struct search *h);
+        double until;
+    } stages[] = {{search_greedy, 0.4}, {search_zoom, 0.75}, {search_climb, 1}};
     struct search h released_by(search_release) = {0};
-    const double calls = nb_json_get_number(options, "budget_calls");
-    if (search_init(&h, t, calls > 0 ? (int64_t)calls : 0) != 0) return NULL;
+    if (search_init(&h, t, nb_json_get_number(options, "budget_calls")) != 0) return NULL;
     cJSON *summary = cJSON_CreateObject(), *all = cJSON_CreateArray();
     nb_json_text(summary, "objective", "search");
-    search_in_turn(&h);
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        h.until = stages[i].until;
+        stages[i].search(&h);
+    }
     for (int q = 0; q < NB_N_OBJECTIVES && !h.failed; q++)
         if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "reproducer_dir")));
-    nb_json_number(summary, "calls", (double)(t->calls - first_call));
-    nb_json_number(summary, "seconds", nb_now_s() - start);
+    nb_json_number(summary, "calls", (double)(t->calls - h.first_call));
+    nb_json_number(summary, "seconds", nb_now_s() - h.started_s);
     cJSON_AddItemToArray(all, summary);
     if (!h.failed) return all;
     cJSON_Delete(all);

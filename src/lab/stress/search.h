@@ -48,8 +48,7 @@ struct nb_prediction {
 };
 struct nb_frontier {
     enum nb_frontier_of of;
-    bool has_good, has_bad; /* neither: nothing was searched, since the op does not centre */
-    double good, bad, searched_to;
+    double good, bad, searched_to; /* NaN: there is none; neither: nothing was searched, since the op does not centre */
     bool monotone;
     double good_beyond; /* a value beyond the frontier that is right again; NaN: none seen */
     struct nb_prediction predicted;

@@ -162,10 +162,7 @@ void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int
     struct nb_case c = t->c;
     c.seed = seed;
     snprintf(c.data, sizeof c.data, "%s", data);
-    if (rows > 0) {
-        c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = t->c.shape.cols};
-        snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
-    }
+    if (rows > 0) c.shape = nb_shape_of(rows, c.shape.cols);
     nb_case_key(&c, key);
     char *command freed = nb_replay_command(
         &(struct nb_replay){key->text, "--check-only", t->entry->plugin ? t->entry->file : NULL, NULL});
