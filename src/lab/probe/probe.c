@@ -23,6 +23,7 @@
 void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
     *p = (struct nb_probe){.c = *c,
                            .entry = entry,
+                           .dtype = (enum nb_dtype)c->dtype,
                            .format = &nb_formats[c->dtype],
                            .centres = nb_op_centres(c->op),
                            .of_sum = c->op == NB_OP_L2NORM,
@@ -88,15 +89,15 @@ static void ask_outputs(struct nb_probe *p) {
 /* x^2 = 2^-128 beside eps = 2^-126, both f32: v + eps is 1.25 eps, or eps. */
 static void ask_squares(struct nb_probe *p) {
     const double x = p->of_sum ? 0x1p-67 : 0x1p-64;
-    if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
+    if (p->dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
         nb_probe_say(p, "subnormal_squares", NULL, NULL, "%s",
-                     p->c.dtype == NB_F16 ? "squares of f16 numbers are normal in f32"
-                                          : "it can be seen only where eps is inside the root");
+                     p->dtype == NB_F16 ? "squares of f16 numbers are normal in f32"
+                                        : "it can be seen only where eps is inside the root");
         return;
     }
     struct nb_box b released_by(nb_box_release);
     if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0x1p-126) != 0) return;
-    for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -x : x);
+    nb_box_set_level(&b, x);
     if (nb_box_run(&b) != 0) return;
     const double gain = nb_box_y(&b, 0, 0) / x * 0x1p-63;
     nb_probe_say(p, "subnormal_squares", kept_or_flushed(fabs(gain - sqrt(0.8)) < 0.02, fabs(gain - 1) < 0.02),
@@ -139,7 +140,15 @@ static void probe_special_values(struct nb_probe *p) {
 
 enum { ROWS = 16, COLS = 256 };
 
-static double round_x(const struct nb_probe *p, double v) { return nb_round_to(v, (enum nb_dtype)p->c.dtype); }
+static double round_x(const struct nb_probe *p, double v) { return nb_round_to(v, p->dtype); }
+
+/* The outputs of the box as it is. -1: the call failed. */
+static int outputs_of(struct nb_box *b, double *y) {
+    if (nb_box_run(b) != 0) return -1;
+    for (int64_t i = 0; i < ROWS * COLS; i++) y[i] = nb_box_y(b, i / COLS, i % COLS);
+    return 0;
+}
+
 /* ---- cast order ---- */
 
 /* What multiplies, as the kernel sees it: gamma, or 1 + gamma, which is exact here. */
@@ -149,12 +158,11 @@ static double weight(const struct nb_box *b, int64_t col) { return b->gamma[col]
 enum { TO_NEAREST, TO_ZERO, FROM_ZERO, N_STORES };
 
 /* Counts for each way the outputs that are not q w so rounded; returns how many are no neighbour of q w at all. */
-static int64_t compare_stores(const struct nb_box *b, const double *q, int64_t differing[N_STORES]) {
-    const enum nb_dtype dtype = (enum nb_dtype)b->p->c.dtype;
+static int64_t compare_stores(const struct nb_box *b, const double *q, const double *outputs,
+                              int64_t differing[N_STORES]) {
     int64_t far = 0;
     for (int64_t i = 0; i < ROWS * COLS; i++) {
-        const double y = nb_box_y(b, i / COLS, i % COLS), product = q[i] * weight(b, i % COLS),
-                     ulp = nb_ulp(product, dtype);
+        const double y = outputs[i], product = q[i] * weight(b, i % COLS), ulp = nb_ulp(product, b->p->dtype);
         const double zero = copysign(floor(fabs(product) / ulp) * ulp, product);
         const double from = zero == product ? product : zero + copysign(ulp, product);
         differing[TO_NEAREST] += y != round_x(b->p, product);
@@ -168,16 +176,14 @@ static int64_t compare_stores(const struct nb_box *b, const double *q, int64_t d
 /* Outputs with gamma = 1 first: q, x rstd as it is stored. If the weight then multiplies q, all outputs are q gamma rounded in one way. If it
  * multiplies x rstd, some are no neighbour of q gamma, however it is rounded. */
 static void ask_cast(struct nb_probe *p, struct nb_box *b) {
-    static double q[ROWS * COLS];
+    static double q[ROWS * COLS], y[ROWS * COLS];
     int64_t differing[N_STORES] = {0}, least = INT64_MAX;
     nb_box_fill_normal(b, 0);
-    if (nb_box_run(b) != 0) return;
-    for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
+    if (outputs_of(b, q) != 0) return;
     for (int64_t i = 0; i < COLS; i++) /* six bits, so that 1 + gamma is exact in every format; no power of two */
         b->gamma[i] = (double)(33 + 2 * (i % 15)) / 32 - (p->unit == 0 ? 1 : 0);
-    nb_trial_set_params(&b->t, b->gamma, b->beta);
-    if (nb_box_run(b) != 0) return;
-    const int64_t far = compare_stores(b, q, differing);
+    if (outputs_of(b, y) != 0) return;
+    const int64_t far = compare_stores(b, q, y, differing);
     for (int s = 0; s < N_STORES; s++) least = differing[s] < least ? differing[s] : least;
     const char *value = least == 0 ? "before" : far > ROWS * COLS / 400 ? "after" : NULL;
     nb_probe_say(
@@ -191,18 +197,15 @@ static void ask_cast(struct nb_probe *p, struct nb_box *b) {
 
 /* gamma below half a spacing of 1: in x's dtype 1 + gamma is 1, in f32 it is not. */
 static void ask_offset(struct nb_probe *p, struct nb_box *b) {
-    static double q[ROWS * COLS];
+    static double without[ROWS * COLS], with[ROWS * COLS];
     int64_t changed = 0;
     const double tiny = p->format->unit_roundoff * 0.75;
     nb_box_fill_normal(b, 1);
     for (int64_t i = 0; i < COLS; i++) b->gamma[i] = 0;
-    nb_trial_set_params(&b->t, b->gamma, b->beta);
-    if (nb_box_run(b) != 0) return;
-    for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
+    if (outputs_of(b, without) != 0) return;
     for (int64_t i = 0; i < COLS; i++) b->gamma[i] = tiny;
-    nb_trial_set_params(&b->t, b->gamma, b->beta);
-    if (nb_box_run(b) != 0) return;
-    for (int64_t i = 0; i < ROWS * COLS; i++) changed += q[i] != nb_box_y(b, i / COLS, i % COLS);
+    if (outputs_of(b, with) != 0) return;
+    for (int64_t i = 0; i < ROWS * COLS; i++) changed += with[i] != without[i];
     const char *value = changed == 0 ? p->format->name : changed > ROWS * COLS / 8 ? "f32 or wider" : NULL;
     nb_probe_say(p, "offset_dtype", value, "certain", "gamma = %.3g changes %lld of %d outputs", tiny,
                  (long long)changed, ROWS * COLS);
@@ -242,7 +245,7 @@ static void say_forms(struct nb_probe *p, const int64_t wrong[N_FORMS], int64_t 
     const char *value = NULL;
     int n_right = 0;
     for (int f = 0; f < N_FORMS; f++) {
-        if (wrong[f] != 0 || (f == NARROW && p->c.dtype == NB_F32)) continue;
+        if (wrong[f] != 0 || (f == NARROW && p->dtype == NB_F32)) continue;
         value = forms[f];
         n_right++;
     }
@@ -262,7 +265,7 @@ static void ask_fma(struct nb_probe *p) {
         nb_probe_say(p, "affine_fma", NULL, NULL, "no beta is passed with this formula");
         return;
     }
-    if (p->c.dtype != NB_F32 && p->c.formula.param == NB_PARAM_X) {
+    if (p->dtype != NB_F32 && p->c.formula.param == NB_PARAM_X) {
         nb_probe_say(p, "affine_fma", NULL, NULL,
                      "products of 16-bit numbers are exact in f32: rounded or not, they are the same");
         return;
@@ -274,14 +277,13 @@ static void ask_fma(struct nb_probe *p) {
         b.gamma[i] = wide_weight(i) - (p->unit == 0 ? 1 : 0);
         b.beta[i] = -(double)(float)(b.x[i] * wide_weight(i));
     }
-    nb_trial_set_params(&b.t, b.gamma, b.beta);
     if (nb_box_run(&b) == 0 && compare_forms(&b, wrong) == 0) say_forms(p, wrong, COLS);
 }
 
 /* Cast order, dtype of 1 + gamma, fma with beta. */
 static void probe_affine(struct nb_probe *p) {
     struct nb_box b released_by(nb_box_release) = {0};
-    const bool narrow = p->c.dtype != NB_F32;
+    const bool narrow = p->dtype != NB_F32;
     if (!p->has_gamma || !narrow)
         nb_probe_say(p, "cast", NULL, NULL, "%s", narrow ? "no gamma is passed with this formula" : "f32 is not cast");
     if (!p->has_gamma || !narrow || p->unit != 0)
@@ -298,7 +300,6 @@ static void probe_affine(struct nb_probe *p) {
 static double largest_y(struct nb_box *b, double gamma) {
     double largest = 0;
     for (int64_t i = 0; i < b->cols; i++) b->gamma[i] = gamma;
-    nb_trial_set_params(&b->t, b->gamma, b->beta);
     nb_box_run(b);
     for (int64_t i = 0; i < b->cols && !b->broken; i++) largest = fmax(largest, fabs(nb_box_y(b, 0, i)));
     return largest;
@@ -471,8 +472,7 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const
     bool open = true; /* the affine part is the kernel's */
     nb_case_init(c);
     snprintf(c->data, sizeof c->data, "normal");
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_COLS};
-    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_COLS);
+    c->shape = nb_shape_of(1, NB_PROBE_COLS);
     c->op = entry->kernel->op;
     const uint32_t usual = c->formula.affine;
     nb_kernel_fit_formula(entry->kernel, &c->formula);

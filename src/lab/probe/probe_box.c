@@ -18,8 +18,7 @@ static int fail(struct nb_box *b) {
 }
 
 static void shape_case(struct nb_case *c, int64_t rows, int64_t cols) {
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = cols};
-    snprintf(c->shape.text, sizeof c->shape.text, "%lldx%lld", (long long)rows, (long long)cols);
+    c->shape = nb_shape_of(rows, cols);
     if (c->op == NB_OP_PRMSNORM) snprintf(c->k_text, sizeof c->k_text, "%lld", (long long)cols);
     nb_case_normalize(c);
 }
@@ -33,7 +32,6 @@ int nb_box_init(struct nb_box *b, struct nb_probe *p, int64_t rows, int64_t cols
     b->gamma = nb_alloc((unsigned long long)cols, sizeof *b->gamma);
     b->beta = nb_alloc((unsigned long long)cols, sizeof *b->beta);
     for (int64_t i = 0; i < cols; i++) b->gamma[i] = p->unit;
-    nb_trial_set_params(&b->t, b->gamma, b->beta);
     nb_trial_set_eps(&b->t, eps);
     return 0;
 }
@@ -47,7 +45,11 @@ void nb_box_release(struct nb_box *b) {
 
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x) {
     assert(row < b->rows && col < b->cols);
-    b->x[row * b->cols + col] = nb_round_to(x, (enum nb_dtype)b->p->c.dtype);
+    b->x[row * b->cols + col] = nb_round_to(x, b->p->dtype);
+}
+
+void nb_box_set_level(struct nb_box *b, double a) {
+    for (int64_t i = 0; i < b->cols; i++) nb_box_set(b, 0, i, i % 2 ? -a : a);
 }
 
 void nb_box_fill_normal(struct nb_box *b, uint64_t stream) {
@@ -66,6 +68,7 @@ int nb_box_rerun(struct nb_box *b, double eps) {
 }
 
 int nb_box_run(struct nb_box *b) {
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
     nb_trial_set_x(&b->t, b->x, NULL);
     return nb_trial_run(&b->t) == 0 ? 0 : fail(b);
 }
@@ -116,7 +119,7 @@ static int init_direct(struct nb_scale *s, struct nb_box *b, int64_t at, double 
     s->direct = true;
     s->tolerance = a * a * 0x1p-20;
     *why = "with such an eps a sum can only be read off the output, which has too few bits";
-    if (b->p->c.dtype != NB_F32) return -1;
+    if (b->p->dtype != NB_F32) return -1;
     *why = "with such an eps a sum can only be read off the output, and the root is too far off for that";
     const double sum = s->known * divisor(b->p, b->cols);
     return nb_box_rerun(b, 0) == 0 && fabs(read_off(b, at, a) - sum) <= s->tolerance / 2 ? 0 : -1;
@@ -152,7 +155,7 @@ int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, co
     set_known_row(s, b, at, a);
     if (nb_box_run(b) != 0) return -1;
     if (p->eps_place == NB_EPS_CLAMP) return init_direct(s, b, at, a, why);
-    if (p->coarse_eps && p->c.dtype == NB_F32) return init_direct(s, b, at, a, why);
+    if (p->coarse_eps && p->dtype == NB_F32) return init_direct(s, b, at, a, why);
     if (p->coarse_eps) return init_by_weight(s, b, at, a, why);
     *why = "eps enters multiplied, and sums are weighed against it";
     if (!p->eps_plain) return -1;

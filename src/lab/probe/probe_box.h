@@ -22,6 +22,7 @@ enum { NB_PROBE_COLS = 1 << 13 }; /* of the longest rows */
 struct nb_probe {
     struct nb_case c;
     const struct nb_entry *entry;
+    enum nb_dtype dtype;
     const struct nb_format *format;
     bool centres; /* LayerNorm: the mean is taken off */
     bool of_sum;  /* L2Norm: v is the sum, not the mean */
@@ -68,6 +69,8 @@ static inline void nb_box_clear(struct nb_box *b) { /* all x to 0 */
     for (int64_t i = 0; i < b->rows * b->cols; i++) b->x[i] = 0;
 }
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x); /* as the dtype stores it */
+/* x = +-a in every column of row 0, alternating: mean 0, v = a^2 (L2Norm: cols a^2). */
+void nb_box_set_level(struct nb_box *b, double a);
 /* Standard normal numbers; where the mean is taken off in pairs of +-, so that it is 0. */
 void nb_box_fill_normal(struct nb_box *b, uint64_t stream);
 /* Calls the kernel with x, gamma and beta as they are. */

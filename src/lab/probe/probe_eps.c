@@ -13,13 +13,9 @@
 
 enum { COLS = 64 };
 
-/* x = +-a in every column, alternating: mean 0, v = a^2 (L2Norm: 64 a^2). */
-static void set_level_row(struct nb_box *b, double a) {
-    for (int64_t i = 0; i < b->cols; i++) nb_box_set(b, 0, i, i % 2 ? -a : a);
-}
-/* y / x of such a row. */
+/* y / x of a row of +-a. */
 static double gain(struct nb_box *b, double a, double eps) {
-    set_level_row(b, a);
+    nb_box_set_level(b, a);
     nb_trial_set_eps(&b->t, eps);
     return nb_box_run(b) == 0 ? nb_box_y(b, 0, 0) / a : NAN;
 }
@@ -146,7 +142,7 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
     double drops[N_DROPS], beside[N_DROPS];
     const bool inside = p->eps_place == NB_EPS_INSIDE;
     const double even = inside ? 5.28125 : 42.25; /* five to seven digits: even^2 is exact */
-    set_level_row(b, 0x1p-10);
+    nb_box_set_level(b, 0x1p-10);
     if (p->eps_place < 0 || find_drops(b, drops) != 0) {
         nb_probe_say(p, "eps_dtype", NULL, NULL,
                      p->eps_place < 0 ? "its place is not known" : "y does not fall where eps grows");
@@ -162,7 +158,7 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
         return;
     }
     const char *name = nb_formats[format].name;
-    set_level_row(b, even);
+    nb_box_set_level(b, even);
     const int beside_format = find_drops(b, beside) == 0 ? format_of(beside) : -1;
     const bool is_f32 = format == NB_F32 && (inside || drops_beside_root(b));
     if (is_f32 || (format != NB_F32 && beside_format == format && p->eps_place != NB_EPS_CLAMP))
@@ -246,11 +242,11 @@ static void ask_statistics(struct nb_probe *p) {
     const int right = weigh_neighbours(p, &coarse, &why);
     if (p->failure) return;
     p->fine_stats = right == N_SUMS;
-    p->coarse_stats = p->c.dtype != NB_F32 && (right < 0 ? p->coarse_eps : coarse > N_SUMS / 2);
+    p->coarse_stats = p->dtype != NB_F32 && (right < 0 ? p->coarse_eps : coarse > N_SUMS / 2);
     p->why_not_weighed = right < 0 ? why : "sums cannot be weighed finely enough";
     if (p->fine_stats)
         nb_probe_say(p, "statistics_dtype", "f32 or wider", "strong", "%d sums 2^-13 apart were weighed right", right);
-    else if (p->c.dtype != NB_F32 && !p->of_sum)
+    else if (p->dtype != NB_F32 && !p->of_sum)
         say_cells(p);
     else
         nb_probe_say(p, "statistics_dtype", NULL, NULL, "%s", p->why_not_weighed);

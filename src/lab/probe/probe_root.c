@@ -23,7 +23,7 @@ static const struct integers {
 /* All rows of the box: odd integers of up to 2 .. bits bits, a row each; where the mean is taken off in pairs of +-. */
 static void fill_integers(struct nb_box *b) {
     const struct nb_random random = nb_random_stream(11, 0);
-    const int most = integers_of[b->p->c.dtype].bits;
+    const int most = integers_of[b->p->dtype].bits;
     for (int64_t r = 0; r < b->rows; r++) {
         const uint64_t bits = 2 + nb_random_bits(random, (uint64_t)r) % (uint64_t)(most - 1), mask = (1u << bits) - 1;
         for (int64_t i = 0; i < b->cols; i += 2) {
@@ -39,7 +39,7 @@ static void fill_integers(struct nb_box *b) {
 /* One row with the element x in column 0 and the sum of squares `sum` (centred: an even one, and -x beside it). -1: no room. */
 static int integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
     const bool pairs = b->p->centres;
-    const int64_t most = ((int64_t)1 << integers_of[b->p->c.dtype].bits) - 1, step = pairs ? 2 : 1;
+    const int64_t most = ((int64_t)1 << integers_of[b->p->dtype].bits) - 1, step = pairs ? 2 : 1;
     int64_t left = sum / step, next = x;
     for (int64_t i = 0; i < b->cols; i += step) {
         nb_box_set(b, row, i, (double)next);
@@ -110,7 +110,7 @@ static void test_rows(struct way *way, const struct nb_box *b, int64_t row, int6
     fill_roots(way, v, r);
     for (int64_t k = 0; k < n; k++)
         for (int64_t i = 0; i < b->cols && way->n_wrong < GIVEN_UP; i++) {
-            const double y = predict(way, b->x[(row + k) * b->cols + i], v[k], r[k], (enum nb_dtype)b->p->c.dtype);
+            const double y = predict(way, b->x[(row + k) * b->cols + i], v[k], r[k], b->p->dtype);
             way->n_wrong += y != nb_box_y(b, row + k, i);
         }
 }
@@ -164,7 +164,7 @@ static bool is_near_middle(double y, const struct nb_format *format) {
 }
 
 static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
-    const struct integers *plan = &integers_of[b->p->c.dtype];
+    const struct integers *plan = &integers_of[b->p->dtype];
     const struct nb_random random = nb_random_stream(23, (uint64_t)batch);
     const int64_t least = (int64_t)1 << (2 * plan->bits + 1), most = least * plan->cols / 4;
     for (int64_t k = 0; k < NB_BATCH; k++) {
@@ -177,7 +177,7 @@ static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
 /* Fills b with rows on which ways that have not been wrong differ; each pair on several, if such rows are found. The number of rows. */
 static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b) {
     struct search *s freed = nb_alloc(1, sizeof *s);
-    const int64_t most = (int64_t)1 << integers_of[b->p->c.dtype].bits;
+    const int64_t most = (int64_t)1 << integers_of[b->p->dtype].bits;
     int64_t row = 0;
     for (int i = 0; i < n; i++)
         if (ways[i].n_wrong == 0) s->ways[s->n++] = &ways[i];
@@ -186,8 +186,7 @@ static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b)
         for (int64_t k = 0; k < NB_BATCH && row < b->rows; k++) {
             const double rstd = 1 / sqrt((double)s->v[k]);
             for (int64_t x = 1; x < most && row < b->rows; x += 2)
-                if (is_near_middle((double)x * rstd, b->p->format) &&
-                    parts_pair(s, (double)x, k, (enum nb_dtype)b->p->c.dtype))
+                if (is_near_middle((double)x * rstd, b->p->format) && parts_pair(s, (double)x, k, b->p->dtype))
                     row += integers_set(b, row, x, s->sums[k]) == 0;
         }
     }
@@ -213,7 +212,7 @@ static const struct {
 
 /* Is there an r with x r rounded to y in all columns of a row? The slack is that of a product rounded to f32 first. */
 static bool is_consistent(const struct nb_box *b, int64_t row, int rounding) {
-    const enum nb_dtype dtype = (enum nb_dtype)b->p->c.dtype;
+    const enum nb_dtype dtype = b->p->dtype;
     const double slack = dtype == NB_F32 ? 0x1p-50 : 0x1p-23;
     double low = 0, high = INFINITY;
     for (int64_t i = 0; i < b->cols; i++) {
@@ -303,7 +302,7 @@ static void say_root(struct nb_probe *p, const struct way *ways, int n, long lon
 static bool is_variance_exact(struct nb_probe *p) {
     const bool plain =
         p->variance == NB_VAR_TWOPASS || p->variance == NB_VAR_CORRECTED || p->variance == NB_VAR_ONEPASS;
-    if (!p->centres || p->c.dtype == NB_F32 || plain) return true;
+    if (!p->centres || p->dtype == NB_F32 || plain) return true;
     nb_probe_say(p, "root", NULL, NULL, "the variance is not known to be exact on rows of integers");
     nb_probe_say(p, "root_instruction", NULL, NULL, "the variance is not known to be exact on rows of integers");
     return false;
@@ -313,7 +312,7 @@ void nb_probe_root(struct nb_probe *p) {
     enum { ROWS = 512 };
     struct way ways[MAX_WAYS];
     struct nb_box b released_by(nb_box_release);
-    const int64_t cols = integers_of[p->c.dtype].cols;
+    const int64_t cols = integers_of[p->dtype].cols;
     const int n = ways_list(ways);
     if (nb_box_init(&b, p, ROWS, cols, 0) != 0) return;
     nb_box_fill_normal(&b, 0);

@@ -35,7 +35,7 @@ static double loss_beside(struct nb_box *b, const struct nb_scale *s, double a) 
  * sums lose none, and v, rounded to f32, is off by a fraction of that. */
 static bool is_wide(struct nb_probe *p) {
     if (p->centres) return false; /* ones do not outweigh such an A */
-    const double a = p->c.dtype == NB_F16 ? 0x1p15 : 0x1p17;
+    const double a = p->dtype == NB_F16 ? 0x1p15 : 0x1p17;
     struct nb_box b released_by(nb_box_release);
     struct nb_scale s;
     const char *why;
@@ -66,7 +66,7 @@ static void measure_squares(struct sum *m, struct nb_probe *p) {
 static void say_coarse(struct nb_probe *p) {
     enum { LARGE = 128, COLS = 1 << 17 };
     struct nb_box b released_by(nb_box_release);
-    const double a = p->c.dtype == NB_BF16 ? 16 : 64, exact = LARGE * (a * a) + COLS - LARGE;
+    const double a = p->dtype == NB_BF16 ? 16 : 64, exact = LARGE * (a * a) + COLS - LARGE;
     if (nb_box_init(&b, p, 1, COLS, 0) != 0) return;
     for (int64_t i = 0; i < COLS; i++) nb_box_set(&b, 0, i, (i % 2 ? -1 : 1) * (i < LARGE ? a : 1));
     const double sum = nb_box_run(&b) == 0 ? pow(a / nb_box_y(&b, 0, 0), 2) * COLS : (double)NAN;
@@ -111,7 +111,6 @@ static void count_missed(struct mean *m, struct nb_probe *p) {
     const struct nb_random random = nb_random_stream(7, 1);
     if (nb_box_init(&b, p, ROWS, COLS, 0) != 0) return;
     for (int64_t i = 0; i < COLS; i++) b.gamma[i] = p->has_gamma ? 4096 : p->unit;
-    nb_trial_set_params(&b.t, b.gamma, b.beta);
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t i = 1; i < COLS / 2; i++) {
             const uint64_t bits = nb_random_bits(random, (uint64_t)(r * COLS + i));
@@ -134,8 +133,8 @@ static void count_missed(struct mean *m, struct nb_probe *p) {
  * f32. y of an element C beside that of an element C + d shows what was taken off: the mean, or that number. */
 static void see_fractions(struct mean *m, struct nb_probe *p) {
     struct nb_box b released_by(nb_box_release);
-    const double centre = p->c.dtype == NB_F16 ? 1024 : 4096, d = p->c.dtype == NB_BF16 ? 32 : 1;
-    const int64_t n = p->c.dtype == NB_BF16 ? 12288 : 768;
+    const double centre = p->dtype == NB_F16 ? 1024 : 4096, d = p->dtype == NB_BF16 ? 32 : 1;
+    const int64_t n = p->dtype == NB_BF16 ? 12288 : 768;
     if (nb_box_init(&b, p, 1, n, 0) != 0) return;
     for (int64_t i = 0; i < n; i++) nb_box_set(&b, 0, i, centre + d * (double)(i % 3 - 1));
     nb_box_set(&b, 0, 31, centre + d); /* 31 % 3 == 1 */
@@ -153,14 +152,13 @@ static void see_fractions(struct mean *m, struct nb_probe *p) {
  * In f16, whose numbers span less, gamma lifts y. */
 static void see_losses(struct mean *m, struct nb_probe *p) {
     enum { N = NB_PROBE_COLS, LARGE = 1024, AT = N / 2 };
-    const bool narrow = p->c.dtype == NB_F16;
+    const bool narrow = p->dtype == NB_F16;
     const double large = narrow ? 0x1p15 : 0x1p24, unit = large * 0x1p-24, lift = narrow ? 0x1p14 : 1;
     if (narrow && !p->has_gamma) return;
     struct nb_box b released_by(nb_box_release);
     if (nb_box_init(&b, p, 1, N, 0) != 0) return;
     for (int64_t i = 0; i < N; i++) nb_box_set(&b, 0, i, i < LARGE ? large : i < N - LARGE ? unit : -large);
     b.gamma[AT] = lift - (p->unit == 0 ? 1 : 0);
-    nb_trial_set_params(&b.t, b.gamma, b.beta);
     if (nb_box_run(&b) != 0) return;
     const double taken_off = 1 - nb_box_y(&b, 0, AT) / lift / nb_box_y(&b, 0, 0) * 0x1p24; /* in u */
     m->loses = fabs(taken_off) < 0.02;
@@ -181,7 +179,7 @@ static void mean_measure(struct mean *m, struct nb_probe *p) {
  * plain sum hits. What is left, if its sums are plain ones in f32, is two-pass, or corrected: a correction adds digits to a mean. */
 
 /* A centre with a spacing of at most 32, and differences from it that are far smaller: rho of 2^7 and more. */
-static double centre_of(const struct nb_probe *p) { return p->c.dtype == NB_F16 ? 1024 : 4096; }
+static double centre_of(const struct nb_probe *p) { return p->dtype == NB_F16 ? 1024 : 4096; }
 
 /* ---- differences of large numbers ---- */
 
@@ -227,7 +225,7 @@ static double miss(struct nb_probe *p, int64_t n, fill_fn fill, int variation, c
 
 /* C (turn 1) or 0 (turn 0), plus d times -1, 0, 1: v = 2/3 d^2. */
 static double fill_centre(struct nb_box *b, int turn, int variation) {
-    const double d = (b->p->c.dtype == NB_BF16 ? 32 : 1) * (1 + variation);
+    const double d = (b->p->dtype == NB_BF16 ? 32 : 1) * (1 + variation);
     for (int64_t i = 0; i < b->cols; i++) nb_box_set(b, 0, i, centre_of(b->p) * turn + d * (double)(i % 3 - 1));
     return d * d * 2 / 3;
 }
@@ -238,7 +236,7 @@ static double fill_outlier_at(struct nb_box *b, int turn, int variation, int64_t
     static const struct outlier {
         double centre, unit, far;
     } of[NB_N_DTYPES] = {[NB_F32] = {2048, 1, 2000}, [NB_F16] = {1024, 1, 1000}, [NB_BF16] = {4096, 32, 3232}};
-    const struct outlier *o = &of[b->p->c.dtype];
+    const struct outlier *o = &of[b->p->dtype];
     const double d = o->unit * (1 + variation);
     for (int64_t i = 0; i < b->cols; i++) {
         double off = i % 4 != 2 ? 0 : i % 8 == 2 ? -d : d;
