@@ -17,9 +17,7 @@
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/measure/faults.h"
 #include "src/measure/paired.h"
-#include "src/measure/pool.h"
 #include "src/plan/inputs.h"
 
 #define NB_PROPERTY_ENTRY(name) extern const struct nb_property nb_property_##name[];
@@ -337,48 +335,13 @@ const struct nb_experiment_kind nb_experiment_property = {
 
 /* ---- a kernel of the registry called on plain numbers ---- */
 
-static void *take(unsigned char **at, size_t bytes) {
-    void *here = *at;
-    *at += (bytes + 127) / 64 * 64; /* a line of its own, and one between */
-    return here;
-}
-
-/* From the numbers of either kind, else all `otherwise`. */
-static float *take_params(unsigned char **at, int64_t n, const double *from, const float *or_from, float otherwise) {
-    float *v = take(at, (size_t)n * sizeof *v);
-    for (int64_t i = 0; i < n; i++) v[i] = from ? (float)from[i] : or_from ? or_from[i] : otherwise;
-    return v;
-}
-
-static int lay_out(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v) {
-    struct nb_call *call = &p->call;
-    const size_t tensor = (size_t)call->rows * (size_t)call->cols * nb_formats[n->dtype].bytes;
-    const size_t params = (size_t)p->n_params * sizeof(float),
-                 scratch = nb_kernel_scratch_bytes(p->entry->kernel, call);
-    const size_t bytes = 2 * (tensor + 128) + scratch + 6 * (params + 128) + 128;
-    unsigned char *at = p->block = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!at) return -1;
-    void *x = take(&at, tensor);
-    for (int64_t i = 0; i < v->rows * v->cols; i++) nb_set(x, i, n->dtype, v->x[i]);
-    call->x = x;
-    call->y = take(&at, tensor);
-    call->gamma = p->parameters[0] = take_params(&at, p->n_params, v->gamma, NULL, n->formula.weight_offset ? 0 : 1);
-    call->beta = p->parameters[1] = take_params(&at, p->n_params, v->beta, NULL, 0);
-    call->running_mean_in = take_params(&at, p->n_params, NULL, v->running_mean, 0);
-    call->running_var_in = take_params(&at, p->n_params, NULL, v->running_var, 1);
-    call->running_mean_out = take(&at, params);
-    call->running_var_out = take(&at, params);
-    call->scratch = take(&at, scratch);
-    return 0;
-}
-
 static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb_matrix_view *v,
                      const struct nb_entry *entry, char *reason, size_t reason_n) {
-    char shape[96];
+    const struct nb_shape shape = nb_shape_of(v->rows, v->cols);
     nb_case_init(c);
     nb_case_set_entry(c, entry);
-    snprintf(shape, sizeof shape, "%lldx%lld", (long long)v->rows, (long long)v->cols);
-    if (nb_axis_set(nb_axis_find("shape"), c, n->shape ? n->shape : shape, reason, reason_n) != 0) return -1;
+    snprintf(c->data, sizeof c->data, "zeros"); /* until x is set */
+    if (nb_axis_set(nb_axis_find("shape"), c, n->shape ? n->shape : shape.text, reason, reason_n) != 0) return -1;
     if (n->k && nb_axis_set(nb_axis_find("k"), c, n->k, reason, reason_n) != 0) return -1;
     c->eps = n->eps;
     c->formula = n->formula;
@@ -390,47 +353,43 @@ static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb
     nb_case_normalize(c);
     const char *refused = nb_kernel_refuses(entry->kernel, &c->formula);
     if (!refused) refused = nb_case_conflict(c);
-    if (refused) snprintf(reason, reason_n, "%s: %s", n->kernel, refused);
-    return refused ? -1 : 0;
+    return refused ? nb_reason(reason, reason_n, "%s: %s", n->kernel, refused) : 0;
 }
 
-int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
+/* From the numbers, else all `otherwise`. */
+static void set_running(const struct nb_trial *t, enum nb_tensor_id id, const float *from, float otherwise) {
+    float *to = t->buffers.tensors[id].data;
+    for (int64_t i = 0; to && i < t->in.n_params; i++) to[i] = from ? from[i] : otherwise;
+}
+
+int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
                     size_t reason_n) {
     struct nb_case c;
-    *p = (struct nb_norm_prepared){.entry = nb_registry_widest(n->kernel, n->dtype)};
-    if (!p->entry)
+    const struct nb_entry *entry = nb_registry_widest(n->kernel, n->dtype);
+    *t = (struct nb_trial){.entry = entry};
+    if (!entry)
         return nb_reason(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
-    if (make_case(&c, n, v, p->entry, reason, reason_n) != 0) return -1;
-    nb_case_call(&c, &p->call);
-    const char *refused = nb_kernel_applicable(p->entry->kernel, &p->call);
-    if (refused) return nb_reason(reason, reason_n, "%s: %s", n->kernel, refused);
-    p->n_params = nb_case_n_params(&c);
-    if (p->call.rows * p->call.cols != v->rows * v->cols || lay_out(p, n, v) != 0)
-        return nb_reason(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
+    if (make_case(&c, n, v, entry, reason, reason_n) != 0) return -1;
+    if (nb_trial_init(t, &c, entry) != 0) return nb_reason(reason, reason_n, "%s: %s", n->kernel, t->reason);
+    nb_trial_set_params(t, v->gamma, v->beta);
+    nb_trial_set_x(t, v->x, NULL);
+    set_running(t, NB_T_RUNNING_MEAN_IN, v->running_mean, 0);
+    set_running(t, NB_T_RUNNING_VAR_IN, v->running_var, 1);
     return 0;
 }
 
-int nb_norm_call(const struct nb_norm_prepared *p) {
-    const struct nb_fp_state state = nb_fp_state();
-    const int code = nb_run_in_ranges(p->entry->kernel, &p->call, 0);
-    nb_fp_state_set(state);
-    return code;
-}
-
-void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->block); }
-
 /* -1 with the reason written. */
 static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
-    struct nb_norm_prepared p released_by(nb_norm_prepared_release);
-    if (nb_norm_prepare(&p, n, v, reason, reason_n) != 0) return -1;
-    const int code = nb_norm_call(&p);
-    const size_t bytes = (size_t)p.n_params * sizeof(float);
-    const bool trains = p.entry->kernel->op == NB_OP_BATCHNORM && p.call.mode == NB_TRAINING;
-    if (code != 0) snprintf(reason, reason_n, "%s returned error %d", p.entry->id, code);
-    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.call.y, i, n->dtype);
-    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.call.running_mean_out, bytes);
-    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.call.running_var_out, bytes);
-    return code == 0 ? 0 : -1;
+    struct nb_trial t released_by(nb_trial_release) = {0};
+    if (nb_norm_prepare(&t, n, v, reason, reason_n) != 0) return -1;
+    if (nb_trial_run(&t) != 0) return nb_reason(reason, reason_n, "%s: %s", t.entry->id, t.reason);
+    const struct nb_tensor *mean = &t.buffers.tensors[NB_T_RUNNING_MEAN_OUT],
+                           *var = &t.buffers.tensors[NB_T_RUNNING_VAR_OUT]; /* BatchNorm in training */
+    const size_t bytes = (size_t)t.in.n_params * sizeof(float);
+    for (int64_t i = 0; i < v->rows * v->cols; i++) y[i] = nb_trial_y(&t, i / t.in.cols, i % t.in.cols);
+    if (mean->data && v->running_mean) memcpy(v->running_mean, mean->data, bytes);
+    if (var->data && v->running_var) memcpy(v->running_var, var->data, bytes);
+    return 0;
 }
 
 int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
@@ -457,9 +416,7 @@ double *nb_norm_rows(const struct nb_property_call *call, const char *data, int6
     const struct nb_entry *entry = nb_registry_widest("rmsnorm_twopass", NB_F32);
     nb_case_init(&c);
     if (entry) nb_case_set_kernel(&c, entry->kernel, NULL);
-    snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)cols);
-    c.shape.rows = rows;
-    c.shape.cols = cols;
+    c.shape = nb_shape_of(rows, cols);
     snprintf(c.data, sizeof c.data, "%s", data);
     c.seed = 1;
     char *refused freed = nb_inputs_refuse(&c);

@@ -11,6 +11,7 @@
 
 #include "src/claims/finding.h"
 #include "src/core/kernel_fields.h"
+#include "src/lab/stress/trial.h"
 
 struct nb_property_param {
     const char *name;     /* null ends a list */
@@ -82,19 +83,9 @@ int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, 
 /* The same of rows of f32 without parameters; the kernel "none" copies. */
 int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
                   int64_t cols, double *y, const char *figure);
-/* A call that is ready to be made, again and again, such as under a counter. */
-struct nb_norm_prepared {
-    const struct nb_entry *entry;
-    struct nb_call call;
-    unsigned char *block; /* what the call points to */
-    float *parameters[2]; /* gamma, beta */
-    int64_t n_params;
-};
-/* -1 with the reason written; nothing to release then. */
-int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
+/* The same ready to be called, again and again, such as under a counter. -1 with the reason written. */
+int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
                     size_t reason_n);
-int nb_norm_call(const struct nb_norm_prepared *p); /* what the kernel returned */
-void nb_norm_prepared_release(struct nb_norm_prepared *p);
 
 /* The rows that a case with this data and seed 1 has, in f32; owned. Null after a finding without a value. */
 double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,

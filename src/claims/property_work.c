@@ -18,9 +18,9 @@
 
 static const int64_t most_instructions = 200000;
 
-static int64_t count_instructions(const struct nb_norm_prepared *p, char *reason, size_t n) {
+static int64_t count_instructions(const struct nb_trial *t, char *reason, size_t n) {
     const struct nb_fp_state state = nb_fp_state();
-    const int64_t counted = nb_single_step_kernel(p->entry->kernel, &p->call, most_instructions, reason, n);
+    const int64_t counted = nb_single_step_kernel(t->entry->kernel, &t->call, most_instructions, reason, n);
     nb_fp_state_set(state);
     return counted;
 }
@@ -32,16 +32,19 @@ struct work_of_call {
 };
 
 /* Of gamma and beta those that change the result when they change. */
-static int parameters_used(const struct nb_norm_prepared *p) {
-    const size_t bytes = (size_t)p->call.rows * (size_t)p->call.cols * sizeof(float);
+static int parameters_used(struct nb_trial *t) {
+    static const enum nb_tensor_id ids[] = {NB_T_GAMMA_F32, NB_T_BETA_F32};
+    const void *y = t->buffers.tensors[NB_T_Y].data;
+    const size_t bytes = (size_t)(t->in.rows * t->in.cols) * sizeof(float);
     char *before freed = nb_alloc(bytes, 1);
     int used = 0;
     for (int i = 0; i < 2; i++) {
-        nb_norm_call(p);
-        memcpy(before, p->call.y, bytes);
-        for (int64_t j = 0; j < p->n_params; j++) p->parameters[i][j] += 1;
-        nb_norm_call(p);
-        used += memcmp(before, p->call.y, bytes) != 0;
+        float *parameter = t->buffers.tensors[ids[i]].data; /* null: the op has none */
+        nb_trial_run(t);
+        memcpy(before, y, bytes);
+        for (int64_t j = 0; parameter && j < t->in.n_params; j++) parameter[j] += 1;
+        nb_trial_run(t);
+        used += memcmp(before, y, bytes) != 0;
     }
     return used;
 }
@@ -54,23 +57,21 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
     struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
     const struct nb_entry *entry = nb_registry_widest(kernel, NB_F32);
     if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) v.beta = gamma + cols;
-    struct nb_norm_prepared p released_by(nb_norm_prepared_release);
-    if (nb_norm_prepare(&p, &n, &v, w->reason, sizeof w->reason) != 0) return -1;
-    const int64_t counted = count_instructions(&p, w->reason, sizeof w->reason);
+    struct nb_trial t released_by(nb_trial_release);
+    if (nb_norm_prepare(&t, &n, &v, w->reason, sizeof w->reason) != 0) return -1;
+    const int64_t counted = count_instructions(&t, w->reason, sizeof w->reason);
     w->instructions = counted < 0 ? (double)NAN : (double)counted;
-    w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
-    w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
-    w->parameters = parameters_used(&p);
-    w->style = nb_style_names[p.entry->kernel->style];
+    w->sweeps = (double)entry->kernel->loads + (double)entry->kernel->stores;
+    w->phases = nb_kernel_n_phases(entry->kernel, &t.call);
+    w->parameters = parameters_used(&t);
+    w->style = nb_style_names[entry->kernel->style];
     return 0;
 }
 
 static void add(const struct nb_property_call *call, const char *name, double of, double against, const char *kernel,
                 const struct work_of_call *w) {
     struct nb_finding *f = nb_property_add_or(call, name, "share", 1 - of / against, w->reason);
-    char text[120];
-    snprintf(text, sizeof text, "%.10g against %.10g", of, against);
-    f->evidence = nb_strdup(text);
+    f->evidence = nb_textf("%.10g against %.10g", of, against);
     nb_finding_tag(f, "kernel", kernel);
     nb_finding_tag(f, "style", w->style);
 }
