@@ -157,8 +157,8 @@ Test(tolerance, criteria_compare_as_the_functions_they_are_named_after) {
     const double want[] = {1, -2, 0, 4}, near[] = {1.0009, -2, 0, 4}, far[] = {1, -2, 2e-5, 4}, not [] = {1, NAN, 0, 4};
     const bool without_second[] = {true, false, true, true};
     struct nb_tolerance t = {0};
-    criteria_in_use(&t, NB_NUM_F16);
-    const struct nb_criterion *torch = &t.criteria[0], *nmse = &t.criteria[3];
+    set_criteria(&t, NB_NUM_F16);
+    const struct nb_criterion *torch = &t.criteria[NB_N_OWN_CRITERIA], *nmse = torch + 3;
     cr_expect_not(criterion_alarms(torch, NB_NUM_F16, 1, 4, near, want, NULL));
     cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, far, want, NULL));
     cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, NULL));

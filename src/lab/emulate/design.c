@@ -457,8 +457,7 @@ void nb_design_case(struct nb_case *c, const struct nb_design *d, int64_t rows, 
     nb_case_init(c);
     c->op = d->op;
     c->dtype = dtype_of(d->store);
-    c->shape.rows = rows;
-    c->shape.cols = cols;
+    c->shape = nb_shape_of(rows, cols);
     c->formula = (struct nb_formula){.struct_size = sizeof c->formula,
                                      .root = d->root_form,
                                      .eps_place = d->eps_place,

@@ -14,8 +14,8 @@
 #include "src/core/log.h"
 #include "src/core/params.h"
 #include "src/core/random.h"
+#include "src/core/stats.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/plan/inputs.h"
 
 /* The streams of inputs.c, so that a case and a design with the same seed see the same numbers. */
 enum { STREAM_X = 0, STREAM_GAMMA = 3, STREAM_BETA = 4 };
@@ -87,6 +87,27 @@ void nb_design_rows_release(struct nb_design_rows *r) {
     *r = (struct nb_design_rows){0};
 }
 
+void nb_design_judge_init(struct nb_design_judge *j, const struct nb_design *d, const struct nb_design_rows *r,
+                          int64_t chain) {
+    nb_design_case(&j->c, d, r->rows, r->cols, r->affine);
+    j->sizes =
+        (struct nb_inputs){.dtype = (enum nb_dtype)j->c.dtype, .rows = r->rows, .cols = r->cols, .n_params = r->cols};
+    j->oracle = (struct nb_oracle){.c = &j->c,
+                                   .in = &j->sizes,
+                                   .truth = nb_alloc((unsigned long long)r->rows, sizeof *j->oracle.truth),
+                                   .n_truth = r->rows,
+                                   .gamma = r->gamma,
+                                   .beta = r->beta,
+                                   .n_params = r->cols,
+                                   .n_stats = nb_design_elements(d, r->cols)};
+    nb_bound_init(&j->bound, &j->c, &j->oracle, chain);
+}
+
+void nb_design_judge_release(struct nb_design_judge *j) {
+    nb_bound_release(&j->bound);
+    free(j->oracle.truth);
+}
+
 /* ---- Two tolerances for each row. One ulp gives figures over every element, the lost ones too; the a-priori bound, where there is one,
  * gives the ratio to it. */
 
@@ -94,28 +115,15 @@ struct measurement {
     const struct nb_design *d;
     const struct nb_design_rows *rows;
     struct nb_design_report *report;
-    struct nb_case c;
-    struct nb_inputs shape; /* sizes alone: the bound needs no tensor */
-    struct nb_oracle oracle;
-    struct nb_bound bound;
+    struct nb_design_judge judge;
     double *y, *exact, *exact_low, *tolerance; /* of a row */
     double squared_error, squares;
     double rstd_sum, rstd_squares, n_rstd;
 };
 
 static void init(struct measurement *m) {
-    const int64_t rows = m->rows->rows, cols = m->rows->cols;
-    nb_design_case(&m->c, m->d, rows, cols, m->rows->affine);
-    m->shape = (struct nb_inputs){.dtype = (enum nb_dtype)m->c.dtype, .rows = rows, .cols = cols, .n_params = cols};
-    m->oracle = (struct nb_oracle){.c = &m->c,
-                                   .in = &m->shape,
-                                   .truth = nb_alloc((unsigned long long)rows, sizeof *m->oracle.truth),
-                                   .n_truth = rows,
-                                   .gamma = m->rows->gamma,
-                                   .beta = m->rows->beta,
-                                   .n_params = cols,
-                                   .n_stats = nb_design_elements(m->d, cols)};
-    nb_bound_init(&m->bound, &m->c, &m->oracle, m->report->chain);
+    const int64_t cols = m->rows->cols;
+    nb_design_judge_init(&m->judge, m->d, m->rows, m->report->chain);
     m->y = nb_alloc((unsigned long long)cols, 4 * sizeof *m->y);
     m->exact = m->y + cols;
     m->exact_low = m->exact + cols;
@@ -141,7 +149,7 @@ static void add_rstd(struct measurement *m, double computed, const struct nb_row
 
 static void against_bound(struct measurement *m, int64_t row) {
     struct nb_accuracy *a = &m->report->accuracy;
-    const enum nb_loss loss = nb_bound_row(&m->bound, row, m->exact, m->tolerance);
+    const enum nb_loss loss = nb_bound_row(&m->judge.bound, row, m->exact, m->tolerance);
     if (loss != NB_LOSS_NONE && a->n_rows_lost++ == 0) a->loss = loss;
     for (int64_t i = 0; i < m->rows->cols; i++) {
         const double error = fabs((m->y[i] - m->exact[i]) - m->exact_low[i]);
@@ -164,8 +172,8 @@ static void finish(struct measurement *m, struct nb_accuracy_sum *sum) {
     r->accuracy.reproducer.tolerance_ulp = NAN;
     if (!r->no_bound && m->rows->random) {
         struct nb_bias bias;
-        nb_bias_predict(&m->bound, &bias);
-        nb_accuracy_judge_bias(&r->accuracy, (enum nb_dtype)m->c.dtype, &bias);
+        nb_bias_predict(&m->judge.bound, &bias);
+        nb_accuracy_judge_bias(&r->accuracy, m->judge.sizes.dtype, &bias);
     }
     const double u = nb_numbers[m->d->store].unit_roundoff, n = m->n_rstd, mean = m->rstd_sum / n;
     r->nmse = m->squares > 0 ? m->squared_error / m->squares : NAN;
@@ -182,8 +190,8 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
     init(&m);
     for (int64_t row = 0; row < rows->rows; row++) {
         const double *x = rows->x + row * rows->cols;
-        struct nb_row_truth *t = &m.oracle.truth[row];
-        nb_exact_row(&m.c, x, rows->gamma, rows->beta, t, m.exact, m.exact_low);
+        struct nb_row_truth *t = &m.judge.oracle.truth[row];
+        nb_exact_row(&m.judge.c, x, rows->gamma, rows->beta, t, m.exact, m.exact_low);
         const struct nb_emulated e =
             nb_emulate_row(d, rows->cols, x, rows->gamma, rows->beta, m.y, seed + (uint64_t)row);
         for (int64_t i = 0; i < rows->cols; i++)
@@ -196,9 +204,8 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
         if (!report->no_bound) against_bound(&m, row);
     }
     finish(&m, sum);
-    nb_bound_release(&m.bound);
+    nb_design_judge_release(&m.judge);
     free(m.y);
-    free(m.oracle.truth);
 }
 
 /* One pass for the scale, one for the errors. */
@@ -206,19 +213,23 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
 const char *const nb_quantum_names[] = {"e4m3", "e5m2", "int8", NULL};
 const char *const nb_scaling_names[] = {"none", "tensor", "row", NULL};
 
+/* Of the floating ones. */
+static enum nb_number number_of(enum nb_quantum quantum) {
+    return quantum == NB_QUANTUM_E4M3 ? NB_NUM_E4M3 : NB_NUM_E5M2;
+}
+
 static double largest_of(enum nb_quantum quantum) {
-    if (quantum == NB_QUANTUM_INT8) return 127;
-    return nb_numbers[quantum == NB_QUANTUM_E4M3 ? NB_NUM_E4M3 : NB_NUM_E5M2].max_finite;
+    return quantum == NB_QUANTUM_INT8 ? 127 : nb_numbers[number_of(quantum)].max_finite;
 }
 
 static bool is_beyond(double scaled, enum nb_quantum quantum) {
     if (quantum == NB_QUANTUM_INT8) return fabs(rint(scaled)) > 127;
-    return !(fabs(scaled) < nb_numbers[quantum == NB_QUANTUM_E4M3 ? NB_NUM_E4M3 : NB_NUM_E5M2].overflow);
+    return !(fabs(scaled) < nb_numbers[number_of(quantum)].overflow);
 }
 
 static double rounded(double scaled, enum nb_quantum quantum) {
     if (quantum == NB_QUANTUM_INT8) return fmin(fmax(rint(scaled), -127), 127);
-    return nb_number_round(scaled, 0, quantum == NB_QUANTUM_E4M3 ? NB_NUM_E4M3 : NB_NUM_E5M2, NB_ROUND_NEAREST, 0);
+    return nb_number_round(scaled, 0, number_of(quantum), NB_ROUND_NEAREST, 0);
 }
 
 static double quantize_value(double v, double scale, enum nb_quantum quantum) {
@@ -238,19 +249,9 @@ struct sums {
     double signal, noise, relative_noise, n_relative, relative, n_nonzero, n_lost, n_beyond;
 };
 
-static double row_rms(const double *row, int64_t n) {
-    double squares = 0, count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(row[i])) continue;
-        squares += row[i] * row[i];
-        count++;
-    }
-    return count > 0 ? sqrt(squares / count) : 0;
-}
-
 static void add_row(struct nb_quantized *q, struct sums *s, const double *row, int64_t n, double scale,
                     enum nb_quantum quantum) {
-    const double rms = row_rms(row, n);
+    const double rms = nb_rms(row, n);
     for (int64_t i = 0; i < n; i++) {
         const double v = row[i];
         if (!isfinite(v)) {

@@ -5,11 +5,13 @@
 #include <stdint.h>
 
 #include "src/accuracy/accuracy.h"
+#include "src/accuracy/bound.h"
 #include "src/accuracy/oracle.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/lab/emulate/design.h"
+#include "src/plan/inputs.h"
 
 struct nb_emulated {
     double mean, var, rstd; /* as the design computed them, in its formats */
@@ -81,6 +83,18 @@ int nb_design_data_resolve(struct nb_design_data *data);
 /* -1 after nb_error. data: resolved. */
 int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, const struct nb_design_data *data);
 void nb_design_rows_release(struct nb_design_rows *r);
+
+/* The bound for these rows in a chain of so many roundings, with the truth of each row to be filled in, and what both are read from. Stays where it
+ * is. */
+struct nb_design_judge {
+    struct nb_case c;
+    struct nb_inputs sizes; /* no tensor */
+    struct nb_oracle oracle;
+    struct nb_bound bound;
+};
+void nb_design_judge_init(struct nb_design_judge *j, const struct nb_design *d, const struct nb_design_rows *r,
+                          int64_t chain);
+void nb_design_judge_release(struct nb_design_judge *j);
 
 /* ---- How accurate a design is on given rows: the figures that a kernel's check has, against the exact result ---- */
 

@@ -138,7 +138,6 @@ static int load(struct nb_tolerance_test *t, const struct nb_tolerance_request *
 /* |want - exact| comes on top of what the kernel may be off. */
 static void set_reference(struct nb_tolerance_test *t, const struct nb_tolerance_request *q) {
     const enum nb_number store = q->design.store;
-    const int64_t cols = t->rows.cols;
     for (int64_t i = 0; i < t->n; i++) t->want[i] = t->exact[i];
     if (q->reference == NB_REFERENCE_ROUNDED)
         for (int64_t i = 0; i < t->n; i++) {
@@ -146,74 +145,64 @@ static void set_reference(struct nb_tolerance_test *t, const struct nb_tolerance
             t->allowed[i] += nb_number_ulp(t->exact[i], store) / 2;
         }
     if (q->reference == NB_REFERENCE_PEER) {
-        for (int64_t row = 0; row < t->rows.rows; row++)
-            nb_emulate_row(&q->design, cols, t->rows.x + row * cols, t->gamma, t->beta, t->want + row * cols, 1);
+        nb_test_emulate(&q->design, t, t->want);
         for (int64_t i = 0; i < t->n; i++) t->allowed[i] *= 2;
     }
 }
 
-static void judge_rows(struct nb_tolerance_test *t, const struct nb_design *d, int64_t chain) {
-    const int64_t rows = t->rows.rows, cols = t->rows.cols;
-    struct nb_inputs sizes = {.dtype = (enum nb_dtype)t->c.dtype, .rows = rows, .cols = cols, .n_params = cols};
-    struct nb_oracle oracle = {.c = &t->c,
-                               .in = &sizes,
-                               .truth = t->truth,
-                               .n_truth = rows,
-                               .gamma = t->gamma,
-                               .beta = t->beta,
-                               .n_params = cols,
-                               .n_stats = nb_design_elements(d, cols)};
-    struct nb_bound bound released_by(nb_bound_release);
-    nb_bound_init(&bound, &t->c, &oracle, chain);
-    for (int64_t row = 0; row < rows; row++) {
-        double *y = t->exact + row * cols, *allowed = t->allowed + row * cols;
-        nb_exact_row(&t->c, t->rows.x + row * cols, t->gamma, t->beta, &t->truth[row], y, NULL);
-        nb_bound_row(&bound, row, y, allowed);
-        for (int64_t i = 0; i < cols; i++) {
-            t->usable[row * cols + i] = isfinite(allowed[i]);
+static void judge_rows(struct nb_tolerance_test *t) {
+    const struct nb_design_rows *r = &t->rows;
+    for (int64_t row = 0; row < r->rows; row++) {
+        double *y = t->exact + row * r->cols, *allowed = t->allowed + row * r->cols;
+        nb_exact_row(&t->judge.c, r->x + row * r->cols, r->gamma, r->beta, &t->judge.oracle.truth[row], y, NULL);
+        nb_bound_row(&t->judge.bound, row, y, allowed);
+        for (int64_t i = 0; i < r->cols; i++) {
+            t->usable[row * r->cols + i] = isfinite(allowed[i]);
             t->n_lost += !isfinite(allowed[i]);
         }
     }
 }
 
+/* Test number `index`, with the bound for a chain of so many roundings. -1 after nb_error. */
 static int test_init(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t chain, int64_t index) {
     *t = (struct nb_tolerance_test){0};
     if (load(t, q, index) != 0) return -1;
-    t->gamma = t->rows.gamma;
-    t->beta = t->rows.beta;
-    nb_design_case(&t->c, &q->design, q->rows, t->rows.cols, t->rows.affine);
+    nb_design_judge_init(&t->judge, &q->design, &t->rows, chain);
     t->exact = nb_alloc((unsigned long long)t->n, 3 * sizeof *t->exact);
     t->want = t->exact + t->n;
     t->allowed = t->want + t->n;
     t->usable = nb_alloc((unsigned long long)t->n, sizeof *t->usable);
-    t->truth = nb_alloc((unsigned long long)q->rows, sizeof *t->truth);
-    judge_rows(t, &q->design, chain);
+    judge_rows(t);
     set_reference(t, q);
     return 0;
 }
 
-/* Test number `index`, with the bound for a chain of so many roundings. -1 after nb_error. */
 static void test_release(struct nb_tolerance_test *t) {
     nb_design_rows_release(&t->rows);
-    nb_free_all(t->exact, t->usable, t->truth);
+    nb_design_judge_release(&t->judge);
+    nb_free_all(t->exact, t->usable);
     *t = (struct nb_tolerance_test){0};
 }
 
 /* ---- The comparison functions that tests are written with ---- */
 
-/* torch.testing.assert_close and numpy.testing.assert_allclose without rtol and atol; numpy.allclose; ggml's test-backend-ops;
- * the atol and rtol of vLLM's layernorm test. */
-/* Appends the criteria in common use for outputs of the format. */
-static void criteria_in_use(struct nb_tolerance *t, enum nb_number store) {
+/* This program's, and those in common use for outputs of the format: torch.testing.assert_close and numpy.testing.assert_allclose without rtol and
+ * atol; numpy.allclose; ggml's test-backend-ops; the atol and rtol of vLLM's layernorm test. */
+static void set_criteria(struct nb_tolerance *t, enum nb_number store) {
     const double torch_rtol = store == NB_NUM_F32 ? 1.3e-6 : store == NB_NUM_F16 ? 1e-3 : 1.6e-2;
-    const struct nb_criterion in_use[] = {
+    const struct nb_criterion all[] = {
+        [NB_DERIVED] = {"derived", NB_CRITERION_ALLCLOSE, 0, 0, NAN},
+        [NB_CALIBRATED] = {"calibrated", NB_CRITERION_ALLCLOSE, 0, 0, NAN},
+        [NB_ULPS] = {"ulp", NB_CRITERION_ULP, NAN, NAN, 0},
+        [NB_MEAN_ERROR_TEST] = {"mean error", NB_CRITERION_MEAN_ERROR, NAN, NAN, NAN},
         {"torch assert_close", NB_CRITERION_ALLCLOSE, torch_rtol, 1e-5, NAN},
         {"numpy assert_allclose", NB_CRITERION_ALLCLOSE, 1e-7, 0, NAN},
         {"numpy allclose", NB_CRITERION_ALLCLOSE, 1e-5, 1e-8, NAN},
         {"ggml NMSE 1e-7", NB_CRITERION_NMSE, NAN, NAN, 1e-7},
         {"vLLM 1e-2", NB_CRITERION_ALLCLOSE, 1e-2, 1e-2, NAN},
     };
-    for (size_t i = 0; i < sizeof in_use / sizeof in_use[0]; i++) t->criteria[t->n_criteria++] = in_use[i];
+    t->n_criteria = sizeof all / sizeof all[0];
+    memcpy(t->criteria, all, sizeof all);
 }
 
 static bool is_usable(const bool *usable, int64_t i) { return !usable || usable[i]; }
@@ -317,7 +306,6 @@ static int add_designs(const struct nb_tolerance_request *q, int64_t chain, stru
 static void kernel_case(struct nb_case *c, const struct nb_design *d, const struct nb_entry *entry, int64_t rows,
                         int64_t cols, enum nb_affine affine) {
     nb_design_case(c, d, rows, cols, affine);
-    snprintf(c->shape.text, sizeof c->shape.text, "%lldx%lld", (long long)rows, (long long)cols);
     snprintf(c->k_text, sizeof c->k_text, "%lld", (long long)c->k);
     nb_case_set_entry(c, entry);
 }
@@ -365,7 +353,7 @@ static int call_kernel(const struct correct *s, const struct nb_tolerance_test *
     kernel_case(&c, &s->design, s->kernel, rows, cols, t->rows.affine);
     int result = nb_trial_init(&trial, &c, s->kernel);
     if (result == 0) {
-        nb_trial_set_params(&trial, t->gamma, t->beta);
+        nb_trial_set_params(&trial, t->rows.gamma, t->rows.beta);
         nb_trial_set_x(&trial, t->rows.x, NULL);
         result = nb_trial_run(&trial);
     }
@@ -377,9 +365,7 @@ static int call_kernel(const struct correct *s, const struct nb_tolerance_test *
 /* got: the outputs of the test's rows. -1 with the reason written. */
 static int run_one(const struct correct *s, const struct nb_tolerance_test *t, double *got, char *reason, size_t size) {
     if (s->kernel) return call_kernel(s, t, got, reason, size);
-    for (int64_t row = 0; row < t->rows.rows; row++)
-        nb_emulate_row(&s->design, t->rows.cols, t->rows.x + row * t->rows.cols, t->gamma, t->beta,
-                       got + row * t->rows.cols, 1);
+    nb_test_emulate(&s->design, t, got);
     return 0;
 }
 
@@ -567,7 +553,8 @@ static bool differ(const double *a, const double *b, int64_t n) {
 }
 
 static void run_bugs(struct run *r, const struct nb_tolerance_test *test) {
-    nb_bug_free(&r->q.design, test, r->emulated, r->other);
+    nb_test_emulate(&r->q.design, test, r->emulated);
+    nb_test_round(&r->q.design, test, r->other);
     for (size_t b = 0; b < nb_n_bugs && b < NB_MAX_BUGS; b++) {
         struct nb_bug_result *result = &r->t->bugs[b];
         result->name = nb_bugs[b].name;
@@ -615,12 +602,6 @@ void nb_tolerance_finish(struct nb_tolerance *t) {
 
 /* ---- all --------------------------------------------------------------------------------------------------------------- */
 
-static int refuse(struct run *r) {
-    const char *why = nb_design_unbounded(&r->q.design);
-    if (why) return nb_error("tolerance: %s; `normbench emulate` measures such designs", why);
-    return 0;
-}
-
 static void set_chain(struct run *r) {
     const int64_t n = nb_design_elements(&r->q.design, r->q.cols);
     r->t->chain = nb_design_chain(&r->q.design, n);
@@ -630,16 +611,6 @@ static void set_chain(struct run *r) {
     kernel_case(&c, &r->q.design, r->q.kernel, r->q.rows, r->q.cols, r->q.affine);
     nb_case_call(&c, &call);
     r->t->chain = nb_kernel_chain(r->q.kernel->kernel, &call);
-}
-
-static void set_own_criteria(struct run *r) {
-    struct nb_tolerance *t = r->t;
-    t->criteria[NB_DERIVED] = (struct nb_criterion){"derived", NB_CRITERION_ALLCLOSE, 0, 0, NAN};
-    t->criteria[NB_CALIBRATED] = (struct nb_criterion){"calibrated", NB_CRITERION_ALLCLOSE, 0, 0, NAN};
-    t->criteria[NB_ULPS] = (struct nb_criterion){"ulp", NB_CRITERION_ULP, NAN, NAN, 0};
-    t->criteria[NB_MEAN_ERROR_TEST] = (struct nb_criterion){"mean error", NB_CRITERION_MEAN_ERROR, NAN, NAN, NAN};
-    t->n_criteria = NB_N_OWN_CRITERIA;
-    criteria_in_use(t, store_of(r));
 }
 
 static int all_steps(struct run *r) {
@@ -673,12 +644,12 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
     if (r->q.affine == NB_N_AFFINES) r->q.affine = nb_usual_affine(r->q.design.op);
     t->rows = r->q.rows;
     t->n_bugs = nb_n_bugs < NB_MAX_BUGS ? (int)nb_n_bugs : NB_MAX_BUGS;
-    int result = refuse(r);
-    if (result == 0) result = plan(r);
+    const char *why = nb_design_unbounded(&r->q.design);
+    int result = why ? nb_error("tolerance: %s; `normbench emulate` measures such designs", why) : plan(r);
     if (result == 0) {
         const unsigned long long elements = (unsigned long long)(r->q.rows * r->q.cols);
         set_chain(r);
-        set_own_criteria(r);
+        set_criteria(t, store_of(r));
         t->n_subjects = list_correct(&r->q, t->chain, r->correct, NB_MAX_SUBJECTS);
         for (int s = 0; s < t->n_subjects; s++)
             memcpy(t->subjects[s].name, r->correct[s].name, sizeof t->subjects[s].name);

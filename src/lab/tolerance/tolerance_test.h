@@ -12,12 +12,10 @@
 
 struct nb_tolerance_test {
     struct nb_design_rows rows;
-    struct nb_case c;
+    struct nb_design_judge judge;
     int64_t n;                      /* elements */
     double *exact, *want, *allowed; /* want: what the output is compared with; allowed: |got - want| */
-    double *gamma, *beta;           /* borrowed from rows; null for 1 and 0 */
     bool *usable;                   /* false: a loss is predicted, and any value is right */
-    struct nb_row_truth *truth;     /* by row */
     int64_t n_lost;
 };
 
@@ -35,5 +33,6 @@ extern const size_t nb_n_bugs;
 
 /* got: the outputs with the mistake. False: it does not apply. */
 bool nb_bug_run(const struct nb_bug *bug, const struct nb_design *d, const struct nb_tolerance_test *t, double *got);
-/* The outputs without a mistake: as the design computes them, and from the exact statistics, rounded once. */
-void nb_bug_free(const struct nb_design *d, const struct nb_tolerance_test *t, double *emulated, double *exact);
+/* The outputs without a mistake: as the design computes them; and from the exact statistics, rounded once. */
+void nb_test_emulate(const struct nb_design *d, const struct nb_tolerance_test *t, double *y);
+void nb_test_round(const struct nb_design *d, const struct nb_tolerance_test *t, double *y);
