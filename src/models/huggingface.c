@@ -130,6 +130,9 @@ static struct nb_operation operation(const struct builder *b, enum nb_operation_
                                  .cols = cols,
                                  .batch = 1,
                                  .count = times * b->count,
+                                 .reads = 1,
+                                 .writes = 1,
+                                 .dispatches = 1,
                                  .where = (char *)where}; /* copied by whoever takes it */
 }
 

@@ -49,6 +49,11 @@ static int read_shape(const struct nb_jsonc *file, const cJSON *node, const char
     if (!read_sizes(text, sizes, product ? 3 : 2))
         return nb_jsonc_error(file, nb_json_get(node, "shape"), "\"shape\": '%.60s' is not %s, each from 1 to %d", text,
                               product ? "ROWSxINNERxCOLUMNS of a product" : "ROWSxCOLUMNS", INT_MAX);
+    if (o->kind == NB_NORM && sizes[1] > NB_NORM_COLUMNS)
+        return nb_jsonc_error(file, nb_json_get(node, "shape"),
+                              "\"shape\": a row of '%s' is more than the 32 MiB that a norm is timed on; give it at "
+                              "most %d columns",
+                              text, NB_NORM_COLUMNS);
     o->rows = sizes[0];
     o->inner = product ? sizes[1] : 0;
     o->cols = sizes[product ? 2 : 1];
@@ -94,7 +99,7 @@ static int read_operation(const struct nb_jsonc *file, const cJSON *node, struct
         {"reads", NB_FIELD_COUNT, .offset = offsetof(struct written, o.reads), .high = MOST_TENSORS},
         {"writes", NB_FIELD_COUNT, .offset = offsetof(struct written, o.writes), .low = 1, .high = MOST_TENSORS},
         {"dispatches", NB_FIELD_COUNT, .offset = offsetof(struct written, o.dispatches), .high = MOST_DISPATCHES}};
-    struct written w = {.batch = 1, .o = {.count = 1, .dispatches = 1}};
+    struct written w = {.batch = 1, .o = {.count = 1, .reads = 1, .writes = 1, .dispatches = 1}};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an operation", &w);
     if (result == 0) result = kind_of(file, node, w.op, &w.o.kind);
     if (result == 0) result = check_keys(file, node, w.o.kind);
@@ -149,7 +154,7 @@ static void add_norm(struct nb_model_step *step, enum nb_model_part part, const 
 }
 
 static void add_move(struct nb_model_step *step, enum nb_model_part part, const struct nb_operation *o, int reads,
-                     int writes, int dispatches) {
+                     int writes) {
     const double tensor = (double)o->rows * (double)o->cols * (double)nb_formats[step->dtype].bytes;
     add_work(step, &(struct nb_step_work){.part = part,
                                           .kind = NB_WORK_MOVE,
@@ -157,7 +162,7 @@ static void add_move(struct nb_model_step *step, enum nb_model_part part, const 
                                           .count = o->count,
                                           .reads = reads * tensor,
                                           .writes = writes * tensor,
-                                          .dispatches = dispatches});
+                                          .dispatches = o->dispatches});
 }
 
 static void add_forward(struct nb_model_step *step, const struct nb_operation *o) {
@@ -165,10 +170,8 @@ static void add_forward(struct nb_model_step *step, const struct nb_operation *o
         add_product(step, NB_PART_FORWARD, o, o->rows, o->inner, o->cols);
     else if (o->kind == NB_NORM)
         add_norm(step, NB_PART_FORWARD, o);
-    else if (o->kind == NB_ELEMENTWISE)
-        add_move(step, NB_PART_FORWARD, o, o->reads, o->writes, o->dispatches);
     else
-        add_move(step, NB_PART_FORWARD, o, 1, 1, 1);
+        add_move(step, NB_PART_FORWARD, o, o->reads, o->writes);
 }
 
 static void add_backward(struct nb_model_step *step, const struct nb_operation *o) {
@@ -177,10 +180,8 @@ static void add_backward(struct nb_model_step *step, const struct nb_operation *
         add_product(step, NB_PART_BACKWARD, o, o->inner, o->rows, o->cols);
     } else if (o->kind == NB_NORM) {
         add_norm(step, NB_PART_BACKWARD, o);
-    } else if (o->kind == NB_ELEMENTWISE) {
-        add_move(step, NB_PART_BACKWARD, o, o->reads + o->writes, o->reads, o->dispatches);
     } else {
-        add_move(step, NB_PART_BACKWARD, o, 2, 1, 1);
+        add_move(step, NB_PART_BACKWARD, o, o->reads + o->writes, o->reads);
     }
 }
 

@@ -31,12 +31,15 @@
 
 enum nb_operation_kind { NB_PRODUCT, NB_NORM, NB_ELEMENTWISE, NB_SOFTMAX, NB_EMBEDDING, NB_N_OPERATION_KINDS };
 
+/* Of a norm: rows are timed whole, and one in f32 is 32 MiB. */
+enum { NB_NORM_COLUMNS = 1 << 23 };
+
 struct nb_operation {
     enum nb_operation_kind kind;
     int64_t rows, inner, cols; /* inner: of a product; else 0 */
     int64_t batch;
     int count;
-    int reads, writes, dispatches; /* of elementwise: tensors of the shape */
+    int reads, writes, dispatches; /* of all but products and norms: tensors of the shape; 1 but of elementwise */
     bool hot;
     char *where; /* or null */
 };

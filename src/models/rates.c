@@ -15,22 +15,17 @@
 #include "src/measure/paired.h"
 
 static const double SILENCE_S = 60;
-static const struct nb_interval NONE = {NAN, NAN, NAN};
 
 /* ---- which products ---- */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-struct size {
-    int64_t rows, inner, cols;
-};
-
 /* The product cut to at most these rows, this inner size, and as many columns as have these operations. One row has no inner blocks, and is cut by its bytes
  * alone. */
-static struct size cut(const struct nb_rate_product *p, int64_t rows, int64_t inner, double flops) {
+static struct nb_rate_size cut(struct nb_rate_size p, int64_t rows, int64_t inner, double flops) {
     enum { STEP = 16 };
-    struct size s = {least(p->rows, rows),
-                     p->rows == 1 ? least(p->inner, NB_TIMED_FLOATS / STEP) : least(p->inner, inner), p->cols};
+    struct nb_rate_size s = {least(p.rows, rows),
+                             p.rows == 1 ? least(p.inner, NB_TIMED_FLOATS / STEP) : least(p.inner, inner), p.cols};
     const double by_flops = flops / 2 / ((double)s.rows * (double)s.inner);
     int64_t most = least((int64_t)fmin(by_flops, 1e9), NB_TIMED_FLOATS / (s.inner > s.rows ? s.inner : s.rows));
     if (most < STEP) most = STEP;
@@ -38,22 +33,16 @@ static struct size cut(const struct nb_rate_product *p, int64_t rows, int64_t in
     return s;
 }
 
-static double scale(const struct nb_rate_product *p, struct size s) {
-    return (double)s.rows / (double)p->timed_rows * ((double)s.inner / (double)p->timed_inner) *
-           ((double)s.cols / (double)p->timed_cols);
-}
-
-static void choose_timed(struct nb_rate_product *p) {
-    const struct size s = cut(p, NB_TIMED_ROWS, NB_TIMED_INNER, NB_TIMED_FLOPS);
-    p->timed_rows = s.rows;
-    p->timed_inner = s.inner;
-    p->timed_cols = s.cols;
+static double scale(struct nb_rate_size timed, struct nb_rate_size s) {
+    return (double)s.rows / (double)timed.rows * ((double)s.inner / (double)timed.inner) *
+           ((double)s.cols / (double)timed.cols);
 }
 
 static struct nb_rate_product *find(const struct nb_rates *rates, const struct nb_step_work *w) {
     for (size_t i = 0; i < rates->n; i++) {
         struct nb_rate_product *p = &rates->products[i];
-        if (p->rows == w->rows && p->inner == w->inner && p->cols == w->cols && p->hot == w->hot) return p;
+        const struct nb_rate_size *s = &p->size;
+        if (s->rows == w->rows && s->inner == w->inner && s->cols == w->cols && p->hot == w->hot) return p;
     }
     return NULL;
 }
@@ -66,8 +55,8 @@ void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
         if (!p) {
             p = NB_PUSH(rates->products, rates->n);
             *p = (struct nb_rate_product){
-                .rows = w->rows, .inner = w->inner, .cols = w->cols, .hot = w->hot, .seconds = NONE};
-            choose_timed(p);
+                .size = {w->rows, w->inner, w->cols}, .hot = w->hot, .seconds = NB_NO_INTERVAL};
+            p->timed = cut(p->size, NB_TIMED_ROWS, NB_TIMED_INNER, NB_TIMED_FLOPS);
         }
         p->flops += w->count * w->flops;
     }
@@ -76,38 +65,34 @@ void nb_rates_add(struct nb_rates *rates, const struct nb_model_step *step) {
 /* The one that weighs most of those that are larger than they are timed. */
 static void choose_check(struct nb_rates *rates) {
     double most = 0;
-    rates->check = (struct nb_rate_check){.ratio = NONE};
+    rates->check = (struct nb_rate_check){.ratio = NB_NO_INTERVAL};
     for (size_t i = 0; i < rates->n; i++) {
         const struct nb_rate_product *p = &rates->products[i];
-        const struct size s = cut(p, 2 * NB_TIMED_ROWS, 2 * NB_TIMED_INNER, NB_CHECKED_FLOPS);
-        if (p->flops <= most || scale(p, s) <= 1) continue;
+        const struct nb_rate_size s = cut(p->size, 2 * NB_TIMED_ROWS, 2 * NB_TIMED_INNER, NB_CHECKED_FLOPS);
+        if (p->flops <= most || scale(p->timed, s) <= 1) continue;
         most = p->flops;
-        rates->check = (struct nb_rate_check){i, s.rows, s.inner, s.cols, NONE};
+        rates->check = (struct nb_rate_check){i, s, NB_NO_INTERVAL};
     }
 }
 
 /* ---- launches ---- */
+
+static void add_size(cJSON *json, struct nb_rate_size s, bool hot) {
+    nb_json_number(json, "rows", (double)s.rows);
+    nb_json_number(json, "inner", (double)s.inner);
+    nb_json_number(json, "cols", (double)s.cols);
+    cJSON_AddBoolToObject(json, "hot", hot);
+}
 
 static cJSON *request_of(const struct nb_rates *rates, int launch) {
     cJSON *json = cJSON_CreateObject(), *products;
     nb_json_text(json, "measure", "rates");
     nb_json_number(json, "launch", launch);
     products = cJSON_AddArrayToObject(json, "products");
-    for (size_t i = 0; i < rates->n; i++) {
-        const struct nb_rate_product *p = &rates->products[i];
-        cJSON *one = nb_json_add_object(products);
-        nb_json_number(one, "rows", (double)p->timed_rows);
-        nb_json_number(one, "inner", (double)p->timed_inner);
-        nb_json_number(one, "cols", (double)p->timed_cols);
-        cJSON_AddBoolToObject(one, "hot", p->hot);
-    }
-    if (rates->check.rows > 0) {
-        cJSON *check = cJSON_AddObjectToObject(json, "check");
-        nb_json_number(check, "rows", (double)rates->check.rows);
-        nb_json_number(check, "inner", (double)rates->check.inner);
-        nb_json_number(check, "cols", (double)rates->check.cols);
-        cJSON_AddBoolToObject(check, "hot", rates->products[rates->check.product].hot);
-    }
+    for (size_t i = 0; i < rates->n; i++)
+        add_size(nb_json_add_object(products), rates->products[i].timed, rates->products[i].hot);
+    if (rates->check.size.rows > 0)
+        add_size(cJSON_AddObjectToObject(json, "check"), rates->check.size, rates->products[rates->check.product].hot);
     return json;
 }
 
@@ -180,14 +165,13 @@ static struct nb_interval seconds_of(const struct answers *a, const struct nb_fl
     struct nb_by_state *v freed = nb_alloc((unsigned)a->n + 1, sizeof *v);
     for (int l = 0; l < a->n; l++) v[l] = ln_of(floors, a->items[l], member, index);
     const enum nb_state state = nb_state_over_launches(v, (size_t)a->n, 0.95);
-    const struct nb_interval ns = nb_ratio_in_state(v, (size_t)a->n, state, 0.95);
-    return (struct nb_interval){1e-9 * factor * ns.value, 1e-9 * factor * ns.low, 1e-9 * factor * ns.high};
+    return nb_interval_times(nb_ratio_in_state(v, (size_t)a->n, state, 0.95), 1e-9 * factor);
 }
 
 static void find_check(struct nb_rates *rates, const struct answers *a, const struct nb_floors *floors) {
     struct nb_rate_check *c = &rates->check;
-    if (c->rows == 0) return;
-    const double factor = scale(&rates->products[c->product], (struct size){c->rows, c->inner, c->cols});
+    if (c->size.rows == 0) return;
+    const double factor = scale(rates->products[c->product].timed, c->size);
     struct nb_by_state *v freed = nb_alloc((unsigned)a->n + 1, sizeof *v);
     for (int l = 0; l < a->n; l++) {
         const struct nb_by_state scaled = ln_of(floors, a->items[l], "products", (int)c->product);
@@ -211,9 +195,8 @@ static void evaluate(struct nb_rates *rates, const struct answers *a) {
             take_probes(&floors, a->items[l], samples_in(a->items[l], "copies", i));
     }
     for (size_t i = 0; i < rates->n; i++) {
-        const struct nb_rate_product *p = &rates->products[i];
-        rates->products[i].seconds =
-            seconds_of(a, &floors, "products", (int)i, scale(p, (struct size){p->rows, p->inner, p->cols}));
+        struct nb_rate_product *p = &rates->products[i];
+        p->seconds = seconds_of(a, &floors, "products", (int)i, scale(p->timed, p->size));
     }
     for (int i = 0; i < NB_N_COPY_SIZES; i++)
         rates->copies[i] = (struct nb_rate_copy){nb_copy_bytes(i), seconds_of(a, &floors, "copies", i, 1)};
@@ -248,42 +231,41 @@ void nb_rates_release(struct nb_rates *rates) {
 
 /* ---- what an operation takes ---- */
 
-static struct nb_interval times(struct nb_interval v, double factor) {
-    return (struct nb_interval){factor * v.value, factor * v.low, factor * v.high};
-}
-
 struct nb_interval nb_rate_of_product(const struct nb_rates *rates, const struct nb_step_work *work) {
     const struct nb_rate_product *p = find(rates, work);
-    return p ? times(p->seconds, (double)work->batch) : NONE;
+    return p ? nb_interval_times(p->seconds, (double)work->batch) : NB_NO_INTERVAL;
 }
 
 /* Between two sizes the seconds a byte go with the logarithm of the size. */
 struct nb_interval nb_rate_of_bytes(const struct nb_rates *rates, double bytes) {
     const struct nb_rate_copy *c = rates->copies;
     int i = 0;
-    if (!(bytes > 0)) return (struct nb_interval){0, 0, 0};
+    if (!(bytes > 0)) return nb_exactly(0);
     while (i < NB_N_COPY_SIZES - 2 && bytes > c[i + 1].bytes) i++;
     const double at = fmin(1, fmax(0, log(bytes / c[i].bytes) / log(c[i + 1].bytes / c[i].bytes)));
     const struct nb_interval *a = &c[i].s_a_byte, *b = &c[i + 1].s_a_byte;
-    return times((struct nb_interval){a->value + at * (b->value - a->value), a->low + at * (b->low - a->low),
-                                      a->high + at * (b->high - a->high)},
-                 bytes);
+    const struct nb_interval between = {a->value + at * (b->value - a->value), a->low + at * (b->low - a->low),
+                                        a->high + at * (b->high - a->high)};
+    return nb_interval_times(between, bytes);
 }
 
 /* ---- JSON ---- */
 
+#define OF_PRODUCT(KIND, key, field) NB_MEMBER_AS(key, KIND, struct nb_rate_product, field)
 static const struct nb_member product_members[] = {
-    NB_MEMBER(COUNT, struct nb_rate_product, rows),       NB_MEMBER(COUNT, struct nb_rate_product, inner),
-    NB_MEMBER(COUNT, struct nb_rate_product, cols),       NB_MEMBER(BOOL, struct nb_rate_product, hot),
-    NB_MEMBER(COUNT, struct nb_rate_product, timed_rows), NB_MEMBER(COUNT, struct nb_rate_product, timed_inner),
-    NB_MEMBER(COUNT, struct nb_rate_product, timed_cols), NB_MEMBER(NUMBER, struct nb_rate_product, flops),
-    NB_MEMBER(INTERVAL, struct nb_rate_product, seconds), NB_MEMBERS_END};
+    OF_PRODUCT(COUNT, "rows", size.rows),        OF_PRODUCT(COUNT, "inner", size.inner),
+    OF_PRODUCT(COUNT, "cols", size.cols),        OF_PRODUCT(BOOL, "hot", hot),
+    OF_PRODUCT(COUNT, "timed_rows", timed.rows), OF_PRODUCT(COUNT, "timed_inner", timed.inner),
+    OF_PRODUCT(COUNT, "timed_cols", timed.cols), OF_PRODUCT(NUMBER, "flops", flops),
+    OF_PRODUCT(INTERVAL, "seconds", seconds),    NB_MEMBERS_END};
 static const struct nb_member copy_members[] = {NB_MEMBER(NUMBER, struct nb_rate_copy, bytes),
                                                 NB_MEMBER(INTERVAL, struct nb_rate_copy, s_a_byte), NB_MEMBERS_END};
-static const struct nb_member check_members[] = {
-    NB_MEMBER(COUNT, struct nb_rate_check, product),  NB_MEMBER(POSITIVE, struct nb_rate_check, rows),
-    NB_MEMBER(POSITIVE, struct nb_rate_check, inner), NB_MEMBER(POSITIVE, struct nb_rate_check, cols),
-    NB_MEMBER(INTERVAL, struct nb_rate_check, ratio), NB_MEMBERS_END};
+static const struct nb_member check_members[] = {NB_MEMBER(COUNT, struct nb_rate_check, product),
+                                                 NB_MEMBER_AS("rows", POSITIVE, struct nb_rate_check, size.rows),
+                                                 NB_MEMBER_AS("inner", POSITIVE, struct nb_rate_check, size.inner),
+                                                 NB_MEMBER_AS("cols", POSITIVE, struct nb_rate_check, size.cols),
+                                                 NB_MEMBER(INTERVAL, struct nb_rate_check, ratio),
+                                                 NB_MEMBERS_END};
 
 cJSON *nb_rates_to_json(const struct nb_rates *rates) {
     cJSON *json = cJSON_CreateObject(), *products, *copies;

@@ -23,10 +23,12 @@ enum { NB_TIMED_ROWS = 256, NB_TIMED_INNER = 1024, NB_TIMED_FLOATS = 1 << 21 };
 #define NB_TIMED_FLOPS 7e7
 #define NB_CHECKED_FLOPS 3.5e8
 
+struct nb_rate_size {
+    int64_t rows, inner, cols;
+};
 struct nb_rate_product {
-    int64_t rows, inner, cols; /* one of the batch */
+    struct nb_rate_size size, timed; /* of one of the batch */
     bool hot;
-    int64_t timed_rows, timed_inner, timed_cols;
     double flops;               /* of all that the steps have of it */
     struct nb_interval seconds; /* of one, scaled to its size; all NaN: not measured */
 };
@@ -39,10 +41,10 @@ struct nb_rates {
         double bytes; /* read and written */
         struct nb_interval s_a_byte;
     } copies[NB_N_COPY_SIZES];
-    struct nb_interval call_s;     /* of an operation of a composed kernel on 16 numbers */
-    struct nb_rate_check {         /* a product nearer its size: what it took over what was scaled */
-        size_t product;            /* index */
-        int64_t rows, inner, cols; /* rows 0: no product is larger than it is timed */
+    struct nb_interval call_s;    /* of an operation of a composed kernel on 16 numbers */
+    struct nb_rate_check {        /* a product nearer its size: what it took over what was scaled */
+        size_t product;           /* index */
+        struct nb_rate_size size; /* rows 0: no product is larger than it is timed */
         struct nb_interval ratio;
     } check;
     int n_launches;

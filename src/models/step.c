@@ -17,8 +17,6 @@
 #include "src/core/timer.h"
 #include "src/record/fingerprint.h"
 
-static const struct nb_interval NONE = {NAN, NAN, NAN};
-
 /* ---- which kernels ---- */
 
 const char *const nb_norm_style_names[] = {"fused", "keepdim", "composed", NULL};
@@ -41,7 +39,7 @@ struct nb_norm_pair nb_norm_pair_of(const char *op, const char *against, const c
 
 /* Cases of steps have it, so that no other case of the plan, on other rows or with another formula, is taken for one of them. */
 static const char LABEL[] = "norms of a step";
-static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 32 << 20, QUICK_BYTES = 2 << 20;
+static const double LEAST_BYTES = 8 << 20, MOST_BYTES = 4.0 * NB_NORM_COLUMNS, QUICK_BYTES = 2 << 20;
 
 /* Of a tensor of x, beside which lies at least one of y. */
 static int64_t timed_rows_of(int64_t rows, int64_t cols, bool quick) {
@@ -51,6 +49,10 @@ static int64_t timed_rows_of(int64_t rows, int64_t cols, bool quick) {
     if (2 * bytes > (double)cpu->l3_bytes) kept = fmax(kept, (double)cpu->l3_bytes);
     const double wanted = ceil((quick ? QUICK_BYTES : fmin(kept, MOST_BYTES)) / row);
     return wanted < (double)rows ? (int64_t)wanted : rows;
+}
+
+static enum nb_pass pass_of(const struct nb_step_work *w) {
+    return w->part == NB_PART_BACKWARD ? NB_BACKWARD : NB_FORWARD;
 }
 
 /* A kernel at all shapes of the pass: ours in the width that vectors have here, a plugin's in its own. */
@@ -65,7 +67,7 @@ static void add_block(cJSON *blocks, const struct nb_model_step *step, const cha
     shapes = cJSON_AddArrayToObject(block, "shape");
     for (size_t i = 0; i < step->n_works; i++) {
         const struct nb_step_work *w = &step->works[i];
-        if (w->kind != NB_WORK_NORM || w->part != (pass == NB_BACKWARD ? NB_PART_BACKWARD : NB_PART_FORWARD)) continue;
+        if (w->kind != NB_WORK_NORM || pass_of(w) != pass) continue;
         char *shape freed =
             nb_textf("%lldx%lld", (long long)timed_rows_of(w->rows, w->cols, quick), (long long)w->cols);
         cJSON_AddItemToArray(shapes, cJSON_CreateString(shape));
@@ -137,7 +139,7 @@ static void time_norm(struct nb_norm_time *t, const struct nb_norm_pair *pair, c
     const struct nb_record *of = record_of(results, pair->of[t->pass], t),
                            *against = record_of(results, pair->against[t->pass], t);
     const double scale = 1e-9 * (double)t->rows / (double)t->timed_rows;
-    t->against_s = t->ratio = NONE;
+    t->against_s = t->ratio = NB_NO_INTERVAL;
     describe(pair->of[t->pass], t, &t->of_dispatches, &t->of_bytes);
     describe(pair->against[t->pass], t, &t->against_dispatches, &t->against_bytes);
     if (!of || !against) {
@@ -150,8 +152,7 @@ static void time_norm(struct nb_norm_time *t, const struct nb_norm_pair *pair, c
                              : r->reason      ? r->reason
                                               : "not timed");
     } else {
-        const struct nb_interval ns = nb_timing_as_measured(&against->timing); /* as those of the products are */
-        t->against_s = (struct nb_interval){scale * ns.value, scale * ns.low, scale * ns.high};
+        t->against_s = nb_interval_times(nb_timing_as_measured(&against->timing), scale); /* as the products' */
         t->ratio = nb_paired_ratio(samples, of->key, against->key, NULL).ratio;
         if (isnan(t->ratio.value)) t->reason = nb_textf("%s: no launch in which both were timed", of->key);
     }
@@ -167,7 +168,7 @@ void nb_norm_times_find(struct nb_norm_times *times, const struct nb_norm_pair *
         t->rows = w->rows;
         t->cols = w->cols;
         t->timed_rows = timed_rows_of(w->rows, w->cols, quick);
-        t->pass = w->part == NB_PART_BACKWARD ? NB_BACKWARD : NB_FORWARD;
+        t->pass = pass_of(w);
         time_norm(t, pair, results, samples);
     }
 }
@@ -205,8 +206,6 @@ static void add(struct nb_interval *sum, double n, struct nb_interval v) {
     sum->high += n * v.high;
 }
 
-static struct nb_interval exactly(double v) { return (struct nb_interval){v, v, v}; }
-
 static struct nb_interval plus(struct nb_interval a, struct nb_interval b) {
     add(&a, 1, b);
     return a;
@@ -220,10 +219,9 @@ static struct nb_interval gain(const struct nb_norm_time *n) {
 }
 
 static const struct nb_norm_time *time_of(const struct nb_norm_times *norms, const struct nb_step_work *w) {
-    const enum nb_pass pass = w->part == NB_PART_BACKWARD ? NB_BACKWARD : NB_FORWARD;
     for (size_t i = 0; i < norms->n; i++) {
         const struct nb_norm_time *t = &norms->items[i];
-        if (t->rows == w->rows && t->cols == w->cols && t->pass == pass) return t;
+        if (t->rows == w->rows && t->cols == w->cols && t->pass == pass_of(w)) return t;
     }
     return NULL;
 }
@@ -243,9 +241,9 @@ static const char *why_no_product(const struct sum *s) {
 }
 
 static void add_product(const struct sum *s, const struct nb_step_work *w) {
-    struct nb_interval t = NONE;
+    struct nb_interval t = NB_NO_INTERVAL;
     if (s->machine)
-        t = exactly(w->flops / s->machine->flops);
+        t = nb_exactly(w->flops / s->machine->flops);
     else if (s->rates && s->dtype == NB_F32)
         t = nb_rate_of_product(s->rates, w);
     if (isnan(t.value) && !s->side->reason) s->side->reason = why_no_product(s);
@@ -255,9 +253,9 @@ static void add_product(const struct sum *s, const struct nb_step_work *w) {
 
 static void add_move(const struct sum *s, const struct nb_step_work *w) {
     const double bytes = w->reads + w->writes;
-    struct nb_interval t = NONE;
+    struct nb_interval t = NB_NO_INTERVAL;
     if (s->machine)
-        t = exactly(bytes / s->machine->bytes);
+        t = nb_exactly(bytes / s->machine->bytes);
     else if (s->rates)
         t = nb_rate_of_bytes(s->rates, bytes);
     if (isnan(t.value) && !s->side->reason) s->side->reason = "no copy was timed";
@@ -267,10 +265,10 @@ static void add_move(const struct sum *s, const struct nb_step_work *w) {
 
 static void add_norm(const struct sum *s, const struct nb_step_work *w) {
     const struct nb_norm_time *t = time_of(s->norms, w);
-    struct nb_interval norm = NONE, saved = NONE;
+    struct nb_interval norm = NB_NO_INTERVAL, saved = NB_NO_INTERVAL;
     if (t && s->machine) {
-        norm = exactly(t->against_bytes / s->machine->bytes);
-        saved = exactly((t->against_bytes - t->of_bytes) / s->machine->bytes);
+        norm = nb_exactly(t->against_bytes / s->machine->bytes);
+        saved = nb_exactly((t->against_bytes - t->of_bytes) / s->machine->bytes);
     } else if (t && !t->reason) {
         norm = t->against_s;
         saved = gain(t);
@@ -305,7 +303,7 @@ struct nb_step_side nb_step_sum(const struct nb_model_step *step, int part, cons
 /* ---- what follows ---- */
 
 static struct nb_interval others(const struct nb_step_side *s, double dispatch_s) {
-    return plus(plus(s->products_s, s->moved_s), exactly(dispatch_s * s->dispatches));
+    return plus(plus(s->products_s, s->moved_s), nb_exactly(dispatch_s * s->dispatches));
 }
 
 struct nb_interval nb_step_seconds(const struct nb_step_side *s, double dispatch_s) {

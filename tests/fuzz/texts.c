@@ -192,9 +192,9 @@ void fuzz_model(const uint8_t *bytes, size_t n) {
         nb_rates_add(&rates, &step);
         for (size_t i = 0; i < rates.n; i++) {
             const struct nb_rate_product *p = &rates.products[i];
-            fuzz_check(p->timed_rows > 0 && p->timed_inner > 0 && p->timed_cols > 0 && p->timed_rows <= p->rows &&
-                           p->timed_inner <= p->inner && p->timed_cols <= p->cols &&
-                           p->timed_inner * p->timed_cols <= NB_TIMED_FLOATS,
+            const struct nb_rate_size *s = &p->size, *t = &p->timed;
+            fuzz_check(t->rows > 0 && t->inner > 0 && t->cols > 0 && t->rows <= s->rows && t->inner <= s->inner &&
+                           t->cols <= s->cols && t->inner * t->cols <= NB_TIMED_FLOATS,
                        "a product is timed at a size that it has");
         }
     }

@@ -146,6 +146,9 @@ Test(operations, what_is_wrong_is_named_with_its_place_and_mend) {
         {0, LIST("{\"op\":\"product\",\"shape\":\"4x5\"}"), "'4x5' is not ROWSxINNERxCOLUMNS of a product"},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"0x5\"}"), "'0x5' is not ROWSxCOLUMNS"},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x99999999999\"}"), "is not ROWSxCOLUMNS, each from 1 to 2147483647"},
+        {0, LIST("{\"op\":\"norm\",\"shape\":\"1x8388609\"}"),
+         "m.json:3: \"shape\": a row of '1x8388609' is more than the 32 MiB that a norm is timed on; give it at most "
+         "8388608 columns"},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x5\",\n\"count\":0}"), "m.json:4: \"count\""},
         {0, LIST("{\"op\":\"norm\",\"shape\":\"4x5\",\"reads\":2}"),
          "\"reads\" is only for elementwise; leave it out of norm"},

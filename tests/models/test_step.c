@@ -128,10 +128,11 @@ Test(step, products_are_timed_smaller_and_once) {
     nb_rates_add(&rates, &step);
     nb_rates_add(&rates, &step);
     cr_assert_eq(rates.n, 1 + 3 + 3, "forward and both backward ones of a square product are one");
-    const struct nb_rate_product *square = &rates.products[0], *row = &rates.products[1], *small = &rates.products[4];
-    cr_expect(square->timed_rows == 256 && square->timed_inner == 1024 && square->timed_cols == 128);
-    cr_expect(row->timed_rows == 1 && row->timed_inner == 4096 && row->timed_cols == 512, "no more than 8 MiB of it");
-    cr_expect(small->timed_rows == 64 && small->timed_inner == 100 && small->timed_cols == 200);
+    const struct nb_rate_size *square = &rates.products[0].timed, *row = &rates.products[1].timed,
+                              *small = &rates.products[4].timed;
+    cr_expect(square->rows == 256 && square->inner == 1024 && square->cols == 128);
+    cr_expect(row->rows == 1 && row->inner == 4096 && row->cols == 512, "no more than 8 MiB of it");
+    cr_expect(small->rows == 64 && small->inner == 100 && small->cols == 200);
 }
 
 Test(step, bytes_cost_what_a_copy_of_as_many_costs) {
