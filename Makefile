@@ -482,7 +482,7 @@ sanitized := BUILD=build-asan CC=clang CXX=clang++ SANITIZE="-fsanitize=address,
 	WIDTHS=256 DTYPES="f32 bf16" COVERAGE=-fsanitize=fuzzer-no-link
 kernel_suites := kernels|circumstances|fast_rows|every_float
 # What reads foreign bytes or hands out memory; on the kernels as gcc builds them, since its tests name some of several widths.
-sanitized_suites := json|params|case|key|shape|strings|registry|kernel_program|guard|files|config|plan|groups|npy|inputs|answers|lines|journal*|buffers|labels|results*|record|merge|comparison|fingerprint|claims_files|claims_log|claims_rules|tuning|code_identity|gate|gate_function|tolerance|design|formats|schema
+sanitized_suites := json|params|case|key|shape|strings|registry|kernel_program|guard|files|config|plan|groups|npy|inputs|answers|lines|journal*|buffers|labels|results*|record|merge|comparison|fingerprint|claims_files|claims_log|claims_rules|tuning|code_identity|gate|gate_function|tolerance|design|formats|schema|models_study
 asan-build:
 	tests/deps.sh clang libclang-rt-14-dev
 	$(MAKE) $(sanitized) check-unit-build

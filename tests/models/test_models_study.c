@@ -42,11 +42,31 @@ Test(models_study, arms_that_two_claims_need_are_asked_for_once) {
     cr_expect_eq(arm_rounds(&p.groups[2], 0, 6), 6);
 }
 
-static void init_party(struct party *p, struct nb_torch_study *study, struct nb_torch_results *r) {
-    *p = (struct party){.study = study, .results = r, .n_cpus = 2, .n_seats = 2, .kernels = kept(nb_strdup("/k.so"))};
-    p->budget.n = study->plan->n;
-    p->budget.shares = nb_alloc((unsigned)study->plan->n, sizeof *p->budget.shares);
-    for (int g = 0; g < p->budget.n; g++) guess(p, g);
+static const struct nb_torch_study on_cpu = {.device = "cpu", .rounds = {8, 8, 6, 6}, .launch_s = 4};
+
+/* A party of which nothing is answered yet. */
+struct asked {
+    struct nb_torch_plan plan;
+    struct nb_torch_study study;
+    struct nb_torch_results results;
+    struct party p;
+};
+
+static void begin(struct asked *a, struct nb_torch_plan plan, struct nb_torch_study study) {
+    *a = (struct asked){.plan = plan, .study = study};
+    a->study.plan = &a->plan;
+    a->p = (struct party){.study = &a->study, .results = &a->results, .n_cpus = 2, .n_seats = 2};
+    a->p.kernels = kept(nb_strdup("/k.so"));
+    a->p.budget.n = plan.n;
+    a->p.budget.shares = nb_alloc((unsigned)plan.n, sizeof *a->p.budget.shares);
+    for (int g = 0; g < plan.n; g++) guess(&a->p, g);
+}
+
+static void asked_release(struct asked *a) {
+    for (int j = 0; j < a->p.n_jobs; j++) free(a->p.jobs[j].arms);
+    nb_free_all(a->p.jobs, a->p.budget.shares);
+    nb_torch_plan_release(&a->plan);
+    nb_torch_results_release(&a->results);
 }
 
 /* An answer of a round's arms, as one that has been read back. */
@@ -61,27 +81,25 @@ static cJSON *answer_to(const struct party *p, const struct job *j, const char *
 }
 
 Test(models_study, a_round_asks_for_what_has_not_been_answered) {
-    struct nb_torch_plan plan = small_plan();
-    struct nb_torch_results r = {0};
-    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 8, 6, 6}, .launch_s = 4};
-    struct party p;
+    struct asked a released_by(asked_release);
+    struct party *p = &a.p;
     int due[2];
-    init_party(&p, &study, &r);
-    cr_expect_eq(p.budget.shares[0].n_left, 8, "steps: a launch of all arms");
-    cr_expect_eq(p.budget.shares[2].n_left, 12 + 6, "a training: each arm and seed");
-    add_jobs(&p, 2);
-    cr_assert_eq(p.n_jobs, 2, "side by side");
-    nb_torch_results_add(&r, answer_to(&p, &p.jobs[0], "ok"));
-    cr_assert_eq(arms_due(&p, 2, 0, due), 1);
+    begin(&a, small_plan(), on_cpu);
+    cr_expect_eq(p->budget.shares[0].n_left, 8, "steps: a launch of all arms");
+    cr_expect_eq(p->budget.shares[2].n_left, 12 + 6, "a training: each arm and seed");
+    add_jobs(p, 2);
+    cr_assert_eq(p->n_jobs, 2, "side by side");
+    nb_torch_results_add(&a.results, answer_to(p, &p->jobs[0], "ok"));
+    cr_assert_eq(arms_due(p, 2, 0, due), 1);
     cr_expect_eq(due[0], 1);
-    cr_expect_eq(arms_due(&p, 2, 7, due), 1, "the other arm has six seeds");
-    cr_expect_eq(arms_due(&p, 2, 12, due), 0);
-    cJSON *message = kept_json(message_of(&p, &p.jobs[1]));
+    cr_expect_eq(arms_due(p, 2, 7, due), 1, "the other arm has six seeds");
+    cr_expect_eq(arms_due(p, 2, 12, due), 0);
+    cJSON *message = kept_json(message_of(p, &p->jobs[1]));
     cr_expect_str_eq(nb_json_get_text(message, "seed"), "1");
     cr_expect_str_eq(nb_json_get_text(message, "kernels"), "/k.so");
     cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(nb_json_get(message, "arms"), 0), "norm"), "rmsnorm");
-    study.device = "cuda";
-    cr_expect(is_alone(&p, 2), "a GPU is one");
+    a.study.device = "cuda";
+    cr_expect(is_alone(p, 2), "a GPU is one");
 }
 
 Test(models_study, time_grows_with_what_is_asked) {
@@ -94,34 +112,33 @@ Test(models_study, time_grows_with_what_is_asked) {
 }
 
 Test(models_study, answers_are_read_back_and_a_torn_one_is_not) {
-    struct nb_torch_plan plan = small_plan();
-    struct nb_torch_results r released_by(nb_torch_results_release) = {0},
-                              back released_by(nb_torch_results_release) = {0};
-    struct nb_torch_study study = {.plan = &plan, .device = "cpu", .rounds = {8, 8, 6, 6}};
-    struct party p;
+    struct asked a released_by(asked_release);
+    struct nb_torch_results back released_by(nb_torch_results_release) = {0};
     struct nb_journal journal;
     int arms[] = {0, 1};
     const struct nb_torch_question q = {NB_TORCH_STEPS, "tiny-transformer", 0};
     char *dir = new_folder();
-    init_party(&p, &study, &r);
+    begin(&a, small_plan(), on_cpu);
     for (int i = 0; i < 2; i++)
-        nb_torch_results_add(&r, answer_to(&p, &(struct job){.group = 0, .round = i, .arms = arms, .n_arms = 2}, "ok"));
+        nb_torch_results_add(&a.results,
+                             answer_to(&a.p, &(struct job){.group = 0, .round = i, .arms = arms, .n_arms = 2}, "ok"));
+    const cJSON *first = a.results.answers->child, *second = first->next;
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     cJSON *run = kept_json(cJSON_CreateObject());
     nb_json_text(run, "type", "run");
     nb_json_text(run, "schema", NB_SCHEMA_VERSION);
     cr_assert_eq(nb_journal_write(&journal, run), 0);
-    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child), 0);
-    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child->next), 0);
+    cr_assert_eq(nb_journal_write_answer(&journal, first), 0);
+    cr_assert_eq(nb_journal_write_answer(&journal, second), 0);
     nb_journal_close(&journal);
     char *text = get_file(dir, NB_JOURNAL_FILE);
     put_file(dir, NB_JOURNAL_FILE, text, strlen(text) - 20);
     cr_assert_eq(nb_journal_append_to(&journal, dir), 0);
-    cr_assert_eq(nb_journal_write_answer(&journal, r.answers->child->next), 0, "behind the torn line");
+    cr_assert_eq(nb_journal_write_answer(&journal, second), 0, "behind the torn line");
     nb_journal_close(&journal);
     cr_assert_eq(nb_journal_read(dir, take_answer, &back), 0);
     cr_expect_eq(cJSON_GetArraySize(back.answers), 2);
-    cr_expect(cJSON_Compare(answer_in(&back, &q, RMS, 1), r.answers->child->next, true));
+    cr_expect(cJSON_Compare(answer_in(&back, &q, RMS, 1), second, true));
     cr_expect_null(answer_in(&back, &q, RMS, 2));
 }
 
@@ -191,25 +208,24 @@ static char *swept(struct party *p, const double *seconds) {
 Test(models_study, what_first_jobs_took_decides) {
     static const char *const names[] = {"rnnsearch", "norm", "tiny-transformer"};
     static const double seconds[] = {10, 1, 2};
-    struct nb_torch_plan plan released_by(nb_torch_plan_release) = {0};
-    struct nb_torch_results r released_by(nb_torch_results_release) = {0};
+    struct asked a released_by(asked_release);
+    struct party *p = &a.p;
+    struct nb_torch_plan plan = {0};
     struct nb_journal journal;
-    struct nb_torch_study study = {
-        .plan = &plan, .device = "cuda", .rounds = {3}, .launch_s = 1, .budget_s = 24, .journal = &journal};
-    struct party p;
     const struct nb_torch_question q = {NB_TORCH_STEPS, "rnnsearch", 0};
     const char *reason = NULL;
     for (int i = 0; i < 3; i++) nb_torch_plan_add(&plan, NB_TORCH_STEPS, nb_model_workload_find(names[i]), 0, 0, LN);
     cr_assert_eq(nb_journal_create(&journal, new_folder()), 0);
-    init_party(&p, &study, &r);
-    p.start_s = nb_now_s();
-    cr_expect_str_eq(swept(&p, seconds), "012", "of steps on a GPU nothing is guessed");
-    cr_expect_str_eq(swept(&p, seconds), "12", "20 s of 11 that are left");
-    cr_expect_str_eq(swept(&p, seconds), "12");
-    cr_expect_str_eq(swept(&p, seconds), "");
-    say_out(&p, 0);
-    cr_expect_not_null(arm_in(&r, &q, LN, 0, &reason));
-    cr_expect_null(arm_in(&r, &q, LN, 1, &reason));
+    begin(&a, plan,
+          (struct nb_torch_study){.device = "cuda", .rounds = {3}, .launch_s = 1, .budget_s = 24, .journal = &journal});
+    p->start_s = nb_now_s();
+    cr_expect_str_eq(swept(p, seconds), "012", "of steps on a GPU nothing is guessed");
+    cr_expect_str_eq(swept(p, seconds), "12", "20 s of 11 that are left");
+    cr_expect_str_eq(swept(p, seconds), "12");
+    cr_expect_str_eq(swept(p, seconds), "");
+    say_out(p, 0);
+    cr_expect_not_null(arm_in(&a.results, &q, LN, 0, &reason));
+    cr_expect_null(arm_in(&a.results, &q, LN, 1, &reason));
     cr_assert_not_null(reason);
     cr_expect_not_null(strstr(reason, "about 20 s more (--train-budget SECONDS)"), "%s", reason);
     nb_journal_close(&journal);
