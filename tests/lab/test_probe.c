@@ -15,7 +15,7 @@
 static cJSON *result_of(const struct nb_entry *entry, struct nb_formula formula) {
     struct nb_case c;
     cr_assert_eq(probe_case(&c, entry, formula), 0, "%s", entry->id);
-    return kept_json(nb_probe_kernel(&c, entry, NULL, NULL));
+    return kept_json(nb_probe_kernel(&c, entry, NULL, 0));
 }
 
 /* Null: undetermined or not asked. */

@@ -196,7 +196,7 @@ static cJSON *answers_of(const struct inside *inside) {
     snprintf(text, sizeof text, "boxes:box");
     box = *inside;
     cr_assert_eq(probe_case(&c, &entry, (struct nb_formula){.affine = NB_AFFINE_GAMMA_BETA}), 0);
-    return kept_json(nb_probe_kernel(&c, &entry, NULL, NULL));
+    return kept_json(nb_probe_kernel(&c, &entry, NULL, 0));
 }
 
 static void count(int number, const cJSON *result, struct score *scores) {

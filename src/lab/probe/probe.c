@@ -17,6 +17,7 @@
 #include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe_box.h"
+#include "src/measure/worker.h"
 
 /* ---- What is known so far, and answers ---- */
 
@@ -500,7 +501,7 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const
 static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_variance,
                                                       nb_probe_root, probe_affine, probe_special_values};
 
-cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
+cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, struct nb_workplace *worker, int at) {
     assert(entry && !nb_probe_refuses(c));
     struct nb_strbuf summary released_by(nb_strbuf_release) = {0};
     cJSON *result = cJSON_CreateObject();
@@ -508,7 +509,7 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     nb_probe_init(&p, c, entry);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0] && !p.failure; i++) {
         subjects[i](&p);
-        if (beat) beat(arg);
+        if (worker) nb_worker_at(worker, at);
     }
     nb_json_text(result, "status", p.failure ? "failed" : "ok");
     nb_json_text(result, "reason", p.failure);

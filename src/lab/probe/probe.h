@@ -22,10 +22,11 @@ const char *nb_probe_case(struct nb_case *c, const struct nb_entry *entry, const
 /* Sets one, "root=div_sqrt". -1 with the reason: there is none such, or no such value. */
 int nb_probe_set_axis(struct nb_case *c, const char *text, char *reason, size_t n);
 
+struct nb_workplace;
 /* {"status": "ok", "answers": [{"question", "value" (null: undetermined), "evidence", "confidence"}], "summary", "calls"}, or
  * {"status": "failed", "reason"}. The case: normalized, its kernel set; its eps is the one whose effect is reported. Calls the kernel in this
- * process. beat (may be null) is called after every question. */
-cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
+ * process. The worker (may be null) hears of every question, as of this case. */
+cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, struct nb_workplace *worker, int at);
 
 /* Of the answers those that differ from what the case asks for, in a wrong kernel the likely mistake: "eps is outside the root, not inside".
  * gave_nan: of finite rows; without

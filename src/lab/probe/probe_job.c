@@ -3,20 +3,10 @@
 #include "src/lab/probe/probe.h"
 #include "src/measure/worker.h"
 
-struct place {
-    struct nb_workplace *w;
-    int i;
-};
-static void beat(void *arg) {
-    const struct place *place = arg;
-    nb_worker_at(place->w, place->i);
-}
-
 static int probe_job(struct nb_workplace *w) {
     for (int i = 0; i < w->job.n_cases; i++) {
-        struct place place = {w, i};
-        beat(&place);
-        cJSON *answer = nb_probe_kernel(&w->job.cases[i], w->job.entries[i], beat, &place);
+        nb_worker_at(w, i);
+        cJSON *answer = nb_probe_kernel(&w->job.cases[i], w->job.entries[i], w, i);
         cJSON_AddStringToObject(answer, "type", "answer");
         cJSON_AddNumberToObject(answer, "case", i);
         nb_worker_say(answer);

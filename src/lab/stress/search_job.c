@@ -19,25 +19,14 @@ static const struct {
     {"map", nb_landscape},
 };
 
-struct place {
-    struct nb_workplace *w;
-    int at;
-};
-
-static void say_alive(void *arg) {
-    const struct place *p = arg;
-    nb_worker_at(p->w, p->at);
-}
-
 /* Each search has a trial of its own: none finds the rows, parameters or eps that another left. */
-static void answer_one(struct place *p, cJSON *answer, const char *name, search_fn search) {
-    const struct nb_job *job = &p->w->job;
+static void answer_one(struct nb_workplace *w, int at, cJSON *answer, const char *name, search_fn search) {
     struct nb_trial t released_by(nb_trial_release);
     cJSON *found = NULL;
-    if (nb_trial_init(&t, &job->cases[p->at], job->entries[p->at]) == 0) {
-        t.alive = say_alive;
-        t.alive_arg = p;
-        found = search(&t, job->options);
+    if (nb_trial_init(&t, &w->job.cases[at], w->job.entries[at]) == 0) {
+        t.worker = w;
+        t.at = at;
+        found = search(&t, w->job.options);
     }
     if (!found && !nb_json_get(answer, "reason")) nb_json_text(answer, "reason", t.reason);
     cJSON_AddItemToObject(answer, name, found ? found : cJSON_CreateNull());
@@ -45,13 +34,12 @@ static void answer_one(struct place *p, cJSON *answer, const char *name, search_
 
 static int search_job(struct nb_workplace *w) {
     for (int i = 0; i < w->job.n_cases; i++) {
-        struct place p = {w, i};
         cJSON *answer = cJSON_CreateObject();
         nb_worker_at(w, i);
         nb_json_text(answer, "type", "answer");
         cJSON_AddNumberToObject(answer, "case", i);
         for (size_t s = 0; s < sizeof searches / sizeof searches[0]; s++)
-            answer_one(&p, answer, searches[s].name, searches[s].search);
+            answer_one(w, i, answer, searches[s].name, searches[s].search);
         nb_worker_say(answer);
     }
     return 0;

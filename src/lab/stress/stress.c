@@ -295,16 +295,16 @@ static int case_of(const struct candidate *candidate, struct nb_case *c) {
     return 0;
 }
 
+/* A study that has its answer. */
+static bool is_answered(const cJSON *study) {
+    const char *status = nb_json_get_text(study, "status");
+    return status && nb_status_parse(status) != NB_NOT_RUN;
+}
+
 static bool is_known(const struct nb_searched *searched, const struct nb_case *c) {
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    const cJSON *study;
-    bool known = false;
     nb_case_key(c, &key);
-    cJSON_ArrayForEach(study, searched->list) {
-        const char *other = nb_json_get_text(study, "key"), *status = nb_json_get_text(study, "status");
-        known = known || (other && strcmp(other, key.text) == 0 && status && nb_status_parse(status) != NB_NOT_RUN);
-    }
-    return known;
+    return is_answered(nb_json_find(searched->list, "key", key.text));
 }
 
 /* A case of the variant that took its process down or harmed memory, or null. */
@@ -321,14 +321,11 @@ static const struct nb_record *harm(const struct nb_results *results, const char
 
 /* In the place of an earlier one that was not run. */
 static void put(struct nb_searched *searched, cJSON *study) {
-    const char *key = nb_json_get_text(study, "key");
-    for (int i = 0; i < cJSON_GetArraySize(searched->list); i++) {
-        const char *other = nb_json_get_text(cJSON_GetArrayItem(searched->list, i), "key");
-        if (!other || strcmp(other, key) != 0) continue;
-        cJSON_ReplaceItemInArray(searched->list, i, study);
-        return;
-    }
-    cJSON_AddItemToArray(searched->list, study);
+    const cJSON *earlier = nb_json_find(searched->list, "key", nb_json_get_text(study, "key"));
+    if (earlier)
+        cJSON_ReplaceItemViaPointer(searched->list, (cJSON *)earlier, study);
+    else
+        cJSON_AddItemToArray(searched->list, study);
 }
 
 static int write_so_far(struct search *s) {
@@ -357,11 +354,6 @@ static void put_without_answer(struct search *s, const struct nb_case *c, enum n
     put(s->searched, study_of(c, answer));
 }
 
-static void leave_out(struct search *s, const struct nb_case *c, const struct nb_record *r) {
-    char *reason freed = nb_textf("not searched: %s in %s", nb_status_name(r->status), r->key);
-    put_without_answer(s, c, NB_SKIPPED, reason);
-}
-
 static int choose(struct search *s) {
     struct candidate *list;
     size_t n;
@@ -381,7 +373,8 @@ static int choose(struct search *s) {
                 continue;
             }
             if (harmed) {
-                leave_out(s, c, harmed);
+                char *reason freed = nb_textf("not searched: %s in %s", nb_status_name(harmed->status), harmed->key);
+                put_without_answer(s, c, NB_SKIPPED, reason);
                 continue;
             }
             put_without_answer(s, c, NB_NOT_RUN, "the run ended before it"); /* its place, whenever its answer comes */
@@ -396,8 +389,7 @@ static int choose(struct search *s) {
 static bool all_done(const struct nb_searched *searched) {
     const cJSON *study;
     cJSON_ArrayForEach(study, searched->list) {
-        const char *status = nb_json_get_text(study, "status");
-        if (!status || nb_status_parse(status) == NB_NOT_RUN) return false;
+        if (!is_answered(study)) return false;
     }
     return true;
 }

@@ -14,6 +14,7 @@
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/pool.h"
+#include "src/measure/worker.h"
 #include "src/record/record.h"
 
 static int fail(struct nb_trial *t, const char *reason) {
@@ -86,7 +87,7 @@ int nb_trial_run(struct nb_trial *t) {
     char text[200];
     t->reason = NULL;
     t->calls++;
-    if (t->alive) t->alive(t->alive_arg);
+    if (t->worker) nb_worker_at(t->worker, t->at);
     nb_faults_set_buffers(&t->buffers);
     nb_worked("trial", t->entry->file, 1, 0);
     const int code = nb_run_in_ranges(t->entry->kernel, &t->call, 0);

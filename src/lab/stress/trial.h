@@ -11,16 +11,17 @@
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
 
+struct nb_workplace;
 struct nb_trial {
     struct nb_case c; /* shape, formula, eps; data is not used */
     const struct nb_entry *entry;
     struct nb_inputs in;
     struct nb_buffers buffers;
     struct nb_call call;
-    int64_t calls;            /* made so far */
-    void (*alive)(void *arg); /* called at every call, as a sign of life; may be null */
-    void *alive_arg;
-    const char *reason; /* why the last call failed, or null */
+    int64_t calls;               /* made so far */
+    struct nb_workplace *worker; /* that hears of every call, as a sign of life, or null */
+    int at;                      /* the worker's case */
+    const char *reason;          /* why the last call failed, or null */
     char reason_text[256];
 };
 
