@@ -11,6 +11,7 @@
 #include "src/core/axes.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/counters.h"
@@ -43,26 +44,13 @@ const struct nb_reading *nb_claim_reading(const struct nb_claim *c, const char *
     return NULL;
 }
 
-/* The experiments' cases select kernels of the CPU. */
-static const char *lacks_gpu(void) { return "a GPU; experiments run on the CPU only"; }
+static const char *const need_names[] = {"gpu", "hardware_counters", NULL};
 
-static const char *lacks_counters(void) {
+/* The experiments' cases select kernels of the CPU. */
+const char *nb_claim_lacks(const char *need) {
+    if (strcmp(need, "gpu") == 0) return "a GPU; experiments run on the CPU only";
     return nb_counters_have_hardware() ? NULL : "hardware counters (a PMU), which this machine does not offer";
 }
-
-static const struct need {
-    const char *name;
-    const char *(*lacks)(void);
-} needs[] = {{"gpu", lacks_gpu}, {"hardware_counters", lacks_counters}};
-enum { N_NEEDS = sizeof needs / sizeof needs[0] };
-
-static const struct need *find_need(const char *name) {
-    for (int i = 0; i < N_NEEDS; i++)
-        if (strcmp(needs[i].name, name) == 0) return &needs[i];
-    return NULL;
-}
-
-const char *nb_claim_lacks(const char *need) { return find_need(need)->lacks(); }
 
 /* ---- reading, strictly: a key that is silently ignored would make a claim that nobody made ---- */
 
@@ -119,15 +107,16 @@ static int read_needs(const struct nb_jsonc *file, const cJSON *node, void *into
     struct nb_reading *r = &((struct written_reading *)into)->reading;
     if (nb_strings_read(file, node, &r->needs) != 0) return -1;
     for (size_t i = 0; i < r->needs.n; i++)
-        if (!find_need(r->needs.items[i]))
+        if (nb_name_find(need_names, r->needs.items[i]) < 0)
             return nb_jsonc_error(file, node, "\"needs\": '%s' is none of gpu, hardware_counters", r->needs.items[i]);
     return 0;
 }
 
-static int resolve_experiment(const struct nb_claim *c, const char *name, size_t *at) {
+static int resolve_experiment(const struct nb_claim *c, const struct nb_jsonc *file, const cJSON *node,
+                              const char *name, size_t *at) {
     for (*at = 0; *at < c->n_experiments; ++*at)
         if (strcmp(c->experiments[*at].name, name) == 0) return 0;
-    return -1;
+    return nb_jsonc_error(file, node, "\"experiment\": '%s' is not among this claim's \"experiments\"", name);
 }
 
 static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct nb_claim *c, struct nb_reading *r) {
@@ -142,9 +131,7 @@ static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct n
     struct written_reading w = {0};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a reading", &w);
     *r = w.reading;
-    if (result == 0 && resolve_experiment(c, w.experiment, &r->experiment) != 0)
-        result =
-            nb_jsonc_error(file, node, "\"experiment\": '%s' is not among this claim's \"experiments\"", w.experiment);
+    if (result == 0) result = resolve_experiment(c, file, node, w.experiment, &r->experiment);
     free(w.experiment);
     return result;
 }
@@ -234,24 +221,22 @@ static char *folder(void) {
 
 bool nb_claim_is_bug(const char *id) { return strncmp(id, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0; }
 
-/* Labels stand in ids as they are, but for '/', which would make a path of them. */
-static void add_bug(struct nb_strings *ids, const char *label) {
-    char *id freed = nb_textf("%s%s", NB_BUG_PREFIX, label);
-    nb_strings_add(ids, id);
-    for (char *p = ids->items[ids->n - 1]; *p; p++)
-        if (*p == '/') *p = '-';
-    for (size_t i = 0; i + 1 < ids->n; i++)
-        if (strcmp(ids->items[i], ids->items[ids->n - 1]) == 0) {
-            free(ids->items[--ids->n]);
-            return;
-        }
+/* Labels stand in ids as they are, but for '/', which would make a path of them; owned. */
+static char *bug_id(const char *label) {
+    char *id = nb_textf("%s%s", NB_BUG_PREFIX, label);
+    for (char *p = id; (p = strchr(p, '/'));) *p = '-';
+    return id;
 }
 
 static int add_bugs(struct nb_strings *ids) {
     struct nb_config bugs released_by(nb_config_release);
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
-    for (size_t i = 0; i < bugs.n_blocks; i++)
-        if (bugs.blocks[i].label) add_bug(ids, bugs.blocks[i].label);
+    for (size_t i = 0; i < bugs.n_blocks; i++) {
+        char *id freed = bugs.blocks[i].label ? bug_id(bugs.blocks[i].label) : NULL;
+        bool known = !id;
+        for (size_t j = 0; j < ids->n && !known; j++) known = strcmp(ids->items[j], id) == 0;
+        if (!known) nb_strings_add(ids, id);
+    }
     return 0;
 }
 
@@ -265,40 +250,38 @@ static int find_ids(struct nb_strings *ids) {
 
 /* ---- the family ---- */
 
-/* As a file of its own would have it. */
-static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
+/* As JSON has it; owned. */
+static char *quoted(const char *before, const char *text) {
+    struct nb_strbuf out = {0};
+    char *whole freed = nb_textf("%s%s", before, text);
+    nb_json_print_text(whole, &out);
+    return out.text;
+}
+
+/* As a file of its own would have it; owned. */
+static char *text_of_bug(const struct nb_block *block) {
     const char *essence = block->text ? block->text : "a public bug report";
-    nb_strbuf_addf(&text, "%s: %s", block->label, essence);
-    nb_strbuf_add(out, "{\"title\":");
-    nb_json_print_text(text.text, out);
-    nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "The input of the report breaks kernels: %s", essence);
-    nb_strbuf_add(out, ",\"statement\":");
-    nb_json_print_text(text.text, out);
-    nb_strbuf_add(out, ",\"scope\":\"every kernel and formula that has the op and the dtype of the report\","
-                       "\"sources\":[{\"cite\":");
-    nb_json_print_text(block->source ? block->source : block->label, out);
-    nb_strbuf_add(out, "}],\"experiments\":{\"input\":{\"kind\":\"accuracy\",\"from\":{\"config\":\"bugs\",\"label\":");
-    nb_json_print_text(block->label, out);
-    nb_strbuf_add(
-        out,
-        "}}},\"readings\":[{\"id\":\"breaks\",\"text\":\"no usable result: NaN, Inf or 0 instead of a number, or fewer than half the digits of the dtype\",\"experiment\":\"input\",\"expect\":"
-        "[{\"figure\":\"survives\",\"form\":\"equals\",\"to\":0}]}],"
-        "\"sensitivity\":[\"kernel\",\"dtype\",\"root\",\"eps\"]}");
+    char *lead freed = nb_textf("%s: ", block->label), *title freed = quoted(lead, essence);
+    char *statement freed = quoted("The input of the report breaks kernels: ", essence);
+    char *cite freed = quoted("", block->source ? block->source : block->label);
+    char *label freed = quoted("", block->label);
+    return nb_textf(
+        "{\"title\":%s,\"statement\":%s,\"scope\":\"every kernel and formula that has the op and the dtype of the report\","
+        "\"sources\":[{\"cite\":%s}],\"experiments\":{\"input\":{\"kind\":\"accuracy\",\"from\":{\"config\":\"bugs\",\"label\":%s}}},"
+        "\"readings\":[{\"id\":\"breaks\",\"text\":\"no usable result: NaN, Inf or 0 instead of a number, or fewer than half the digits of the dtype\","
+        "\"experiment\":\"input\",\"expect\":[{\"figure\":\"survives\",\"form\":\"equals\",\"to\":0}]}],"
+        "\"sensitivity\":[\"kernel\",\"dtype\",\"root\",\"eps\"]}",
+        title, statement, cite, label);
 }
 
 static int read_bug(struct nb_claim *claim, const char *id) {
     struct nb_config bugs released_by(nb_config_release);
-    struct nb_strings one released_by(nb_strings_release) = {0};
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
     for (size_t i = 0; i < bugs.n_blocks; i++) {
-        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-        if (!bugs.blocks[i].label) continue;
-        add_bug(&one, bugs.blocks[i].label);
-        if (one.n == 0 || strcmp(one.items[one.n - 1], id) != 0) continue;
-        print_bug(&bugs.blocks[i], &text);
-        return nb_claim_parse(claim, id, text.text, text.len);
+        char *own freed = bugs.blocks[i].label ? bug_id(bugs.blocks[i].label) : NULL;
+        if (!own || strcmp(own, id) != 0) continue;
+        char *text freed = text_of_bug(&bugs.blocks[i]);
+        return nb_claim_parse(claim, id, text, strlen(text));
     }
     return -1;
 }
@@ -381,7 +364,7 @@ void nb_claims_bugs_on_plugins(struct nb_config *config) {
     for (size_t i = 0; i < config->n_blocks; i++) {
         struct nb_block *block = &config->blocks[i];
         const char *last = "";
-        if (!block->label || strncmp(block->label, NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) != 0) continue;
+        if (!block->label || !nb_claim_is_bug(block->label)) continue;
         nb_values_release(&block->values[axis - nb_axes]);
         for (size_t k = 0; k < nb_registry_size(); k++) {
             const char *plugin = nb_registry_at(k)->plugin;
@@ -542,8 +525,7 @@ static void judge_reading(const struct nb_claim_result *result, struct nb_read *
         out->verdict = nb_verdict_of(&out->rulings, &out->reason);
         return;
     }
-    char *text = nb_textf("it needs %s", refused);
-    out->reason = text;
+    out->reason = nb_textf("it needs %s", refused);
 }
 
 /* ---- the claim ---- */
@@ -628,9 +610,8 @@ static char *reason_of(const struct nb_claim_result *result) {
 
 static void say_fact(struct nb_claim_result *result) {
     const struct nb_claim *c = result->claim;
-    char *text = nb_textf("%s%s", c->false_in_part ? "" : "no measurement decides it: ", c->correction);
     result->verdict = c->false_in_part ? NB_FALSE_IN_PART : NB_NO_MEASUREMENT;
-    result->reason = text;
+    result->reason = nb_textf("%s%s", c->false_in_part ? "" : "no measurement decides it: ", c->correction);
 }
 
 /* Readings vote as the figures of a reading do: one that is open overrides none that are decided. One that holds in part votes both

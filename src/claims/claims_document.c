@@ -15,22 +15,12 @@
 
 enum { LARGEST_FILE = 1 << 28 };
 
-static cJSON *interval_json(const struct nb_interval *i) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_number(json, "value", i->value);
-    nb_json_number(json, "low", i->low);
-    nb_json_number(json, "high", i->high);
-    return json;
-}
-
-static void add_tags(cJSON *json, const struct nb_finding *f) {
-    cJSON *tags = cJSON_AddObjectToObject(json, "tags");
-    for (size_t i = 0; i < f->n_tags; i++) nb_json_text(tags, f->tags[i].axis, f->tags[i].value);
-}
-
 static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *findings,
                          const struct nb_reading *reading) {
-    cJSON *json = interval_json(&r->value);
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "value", r->value.value);
+    nb_json_number(json, "low", r->value.low);
+    nb_json_number(json, "high", r->value.high);
     nb_json_number(json, "rule", (double)(r->rule - reading->rules));
     nb_json_text(json, "outcome", nb_outcome_names[r->outcome]);
     if (r->reason) nb_json_text(json, "reason", r->reason);
@@ -40,7 +30,8 @@ static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *fin
     const struct nb_finding *f = &findings->items[r->finding];
     nb_json_number(json, "launches", f->n_launches);
     if (f->evidence) nb_json_text(json, "evidence", f->evidence);
-    add_tags(json, f);
+    cJSON *tags = cJSON_AddObjectToObject(json, "tags");
+    for (size_t i = 0; i < f->n_tags; i++) nb_json_text(tags, f->tags[i].axis, f->tags[i].value);
     return json;
 }
 

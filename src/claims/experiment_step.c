@@ -152,12 +152,10 @@ static const char *norm_of(const struct asked *a) { return a->s->norms.items[a->
 static const char *style_of(const struct asked *a) { return a->s->styles.items[a->pair % a->s->styles.n]; }
 
 static struct nb_step_side side_of(const struct asked *a, const char *part, const struct nb_machine *machine) {
-    static const struct nb_interval none = {NAN, NAN, NAN};
-    if (a->s->left_out || !a->m->rates || !a->m->results[NB_PLAN_TIMING]) {
-        const char *why =
-            a->s->left_out ? "a step that --quick leaves out" : "the run ended before its operations were timed";
-        return (struct nb_step_side){none, none, none, none, .reason = why};
-    }
+    if (a->s->left_out || !a->m->rates || !a->m->results[NB_PLAN_TIMING])
+        return (struct nb_step_side){NB_NO_INTERVAL, NB_NO_INTERVAL, NB_NO_INTERVAL, NB_NO_INTERVAL,
+                                     .reason = a->s->left_out ? "a step that --quick leaves out"
+                                                              : "the run ended before its operations were timed"};
     return nb_step_sum(&a->s->model, nb_name_find(nb_model_part_names, part), a->m->rates, &a->times, machine);
 }
 
@@ -229,8 +227,7 @@ static void find_dispatch(const struct asked *a, const struct published *p, cons
     const struct nb_step_side side = side_of(a, part, machine);
     const double limit = nb_step_cut_limit(&side);
     tag_row(add(a, "dispatch_needed", "us", part, needed_us(&side, p->cut), side.reason, out), p, machine);
-    tag_row(add(a, "cut_limit", "share", part, (struct nb_interval){limit, limit, limit}, side.reason, out), p,
-            machine);
+    tag_row(add(a, "cut_limit", "share", part, nb_exactly(limit), side.reason, out), p, machine);
     for (size_t i = 0; i < sizeof DISPATCHES_US / sizeof DISPATCHES_US[0]; i++) {
         struct nb_finding *f =
             add(a, "dispatch_cut", "share", part, nb_step_cut(&side, 1e-6 * DISPATCHES_US[i]), side.reason, out);

@@ -158,7 +158,7 @@ struct timed_pair {
 };
 
 static struct timed_pair no_pair(const char *reason) {
-    return (struct timed_pair){.cut = {NAN, NAN, NAN}, .against_ns = NAN, .reason = reason};
+    return (struct timed_pair){.cut = NB_NO_INTERVAL, .against_ns = NAN, .reason = reason};
 }
 
 static struct timed_pair measure(const struct timed_cases *c, const struct nb_sample_table *samples, size_t of,
@@ -174,7 +174,7 @@ static struct timed_pair measure(const struct timed_cases *c, const struct nb_sa
         return no_pair("no launch in which both were timed");
     }
     for (size_t l = 0; l < samples->n_launches; l++) cuts[l] = 1 - exp(cuts[l]);
-    return (struct timed_pair){.cut = {1 - p.ratio.value, 1 - p.ratio.high, 1 - p.ratio.low},
+    return (struct timed_pair){.cut = nb_interval_saved(p.ratio),
                                .cuts = cuts,
                                .n_cuts = samples->n_launches,
                                .n_launches = p.n_launches,

@@ -16,18 +16,17 @@
 
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit,
                                    struct nb_interval value) {
-    if ((f->n & (f->n - 1)) == 0) f->items = nb_realloc(f->items, f->n ? 2 * f->n : 1, sizeof *f->items);
-    struct nb_finding *one = &f->items[f->n++];
+    struct nb_finding *one = NB_PUSH(f->items, f->n);
     *one = (struct nb_finding){.name = nb_strdup(name), .unit = nb_strdup(unit), .value = value};
     return one;
 }
 
 struct nb_finding *nb_findings_add_exact(struct nb_findings *f, const char *name, const char *unit, double value) {
-    return nb_findings_add(f, name, unit, (struct nb_interval){value, value, value});
+    return nb_findings_add(f, name, unit, nb_exactly(value));
 }
 
 struct nb_finding *nb_findings_add_missing(struct nb_findings *f, const char *name, const char *reason, ...) {
-    struct nb_finding *one = nb_findings_add(f, name, "", (struct nb_interval){NAN, NAN, NAN});
+    struct nb_finding *one = nb_findings_add(f, name, "", NB_NO_INTERVAL);
     char text[400];
     va_list args;
     va_start(args, reason);
@@ -99,12 +98,13 @@ void nb_findings_release(struct nb_findings *f) {
 /* ---- selectors ---- */
 
 static bool is_bounded(const char *pattern, const char *value, bool *inside) {
-    const bool above = pattern[0] == '>', equal = pattern[1] == '=';
+    const bool above = pattern[0] == '>';
     char *end, *value_end;
-    if (pattern[0] != '>' && pattern[0] != '<') return false;
+    if (!above && pattern[0] != '<') return false;
+    const bool equal = pattern[1] == '=';
     const double bound = strtod(pattern + 1 + equal, &end), number = strtod(value, &value_end);
     *inside = value_end != value && !*value_end && !*end &&
-              (above ? number > bound || (equal && number == bound) : number < bound || (equal && number == bound));
+              ((above ? number > bound : number < bound) || (equal && number == bound));
     return true;
 }
 

@@ -39,7 +39,7 @@ static void rule_group_release(struct rule_group *g) {
 
 /* The median of the values, and of both ends of the intervals; NaN where there is no figure. */
 static struct nb_interval rule_group_value(const struct rule_group *g) {
-    if (g->n == 0) return (struct nb_interval){NAN, NAN, NAN};
+    if (g->n == 0) return NB_NO_INTERVAL;
     double *v freed = nb_alloc(3 * g->n, sizeof *v), *low = v + g->n, *high = low + g->n;
     for (size_t i = 0; i < g->n; i++) {
         v[i] = g->figures[i]->value.value;
@@ -96,10 +96,13 @@ const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecide
 
 static struct nb_ruled *add(struct nb_rulings *out, const struct nb_rule *rule, size_t finding,
                             struct nb_interval value, const char *unit) {
-    if ((out->n & (out->n - 1)) == 0) out->items = nb_realloc(out->items, out->n ? 2 * out->n : 1, sizeof *out->items);
-    struct nb_ruled *r = &out->items[out->n++];
+    struct nb_ruled *r = NB_PUSH(out->items, out->n);
     *r = (struct nb_ruled){.rule = rule, .finding = finding, .value = value, .unit = unit};
     return r;
+}
+
+static void print_value(struct nb_strbuf *out, double value, const char *unit) {
+    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
 }
 
 /* How many launches would shrink the interval so far that the bound lies outside; half-widths go with 1 / sqrt(n). */
@@ -110,7 +113,7 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_figure_print(&text, &r->value, r->unit);
     nb_strbuf_add(&text, " includes the threshold ");
-    nb_figure_print(&text, &(struct nb_interval){bound, bound, bound}, r->unit);
+    print_value(&text, bound, r->unit);
     if (n_launches > 0 && distance > 0 && needed < 1000)
         nb_strbuf_addf(&text, "; about --launches %.0f would decide", round(needed) + 1);
     else if (n_launches > 0)
@@ -170,18 +173,13 @@ static void print_step(const struct nb_selector *s, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "%s%s %s", i ? ", " : "", s->axes[i].axis, s->axes[i].values[0]);
 }
 
-/* A value of one side. */
-static void print_side(struct nb_strbuf *out, double value, const char *unit) {
-    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
-}
-
 /* "40.4% at cols 64, 42.2% at cols 16384". */
 static void label_step(const struct nb_rule *rule, size_t s, const struct rule_group *groups, struct nb_ruled *r) {
     struct nb_strbuf label = {0};
     for (size_t i = s - 1; i <= s; i++) {
         const struct rule_group *g = &groups[i];
         nb_strbuf_add(&label, i == s ? ", " : "");
-        print_side(&label, rule_group_value(g).value, g->n ? g->figures[0]->unit : "");
+        print_value(&label, rule_group_value(g).value, g->n ? g->figures[0]->unit : "");
         nb_strbuf_add(&label, " at ");
         print_step(&rule->steps[i], &label);
     }
@@ -292,9 +290,9 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
     struct nb_strbuf label = {0};
     const char *unit = n_known ? groups[0].figures[0]->unit : "";
     nb_strbuf_add(&label, "from ");
-    print_side(&label, e.least, unit);
+    print_value(&label, e.least, unit);
     nb_strbuf_add(&label, " to ");
-    print_side(&label, e.most, unit);
+    print_value(&label, e.most, unit);
     nb_strbuf_addf(&label, " over %zu values of %s", n_known, rule->across);
     r->label = label.text;
     decide(r, rule->least, rule->most, e.spread.n_launches,
@@ -312,7 +310,7 @@ void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *finding
     else
         apply_bounds(rule, findings, relaxed, value, out);
     if (out->n == before && !relaxed) { /* a rule that nothing answers to must not pass by silence */
-        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, (struct nb_interval){NAN, NAN, NAN}, "");
+        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, NB_NO_INTERVAL, "");
         r->outcome = NB_MISSING;
         struct nb_strbuf text released_by(nb_strbuf_release) = {0};
         nb_rule_print(rule, &text);
@@ -465,7 +463,7 @@ static int convert(struct written *w, const struct nb_jsonc *file, const cJSON *
 }
 
 int nb_rule_read(struct nb_rule *rule, const struct nb_jsonc *file, const cJSON *node) {
-    struct written w = {.rule = {.least = NAN, .most = NAN, .published = {NAN, NAN, NAN}, .margin = NAN},
+    struct written w = {.rule = {.least = NAN, .most = NAN, .published = NB_NO_INTERVAL, .margin = NAN},
                         .within = NAN,
                         .factor = NAN,
                         .to = NAN};

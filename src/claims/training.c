@@ -87,36 +87,33 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
     return values;
 }
 
-enum layers_what {
-    LAYERS_LAST,           /* the last layer's value */
-    LAYERS_DRIFT,          /* the first layer's and the last's: the larger over the smaller */
-    LAYERS_SPREAD,         /* the largest over the smallest */
-    LAYERS_FIRST_OVER_LAST /* the first layer's over the last's */
-};
-struct layers_question {
-    const char *place;
-    bool gradient, last; /* last: at the end of the training */
-    enum layers_what what;
-};
+/* What the values of n layers come to. */
+typedef double layers_value(const double *v, int n);
 
-/* The context is a struct layers_question. */
-static double layers_value(const cJSON *arm, const cJSON *against, const void *context) {
-    const struct layers_question *l = context;
-    int n;
-    double *v freed = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
-    double result = NAN;
-    for (int i = 0; v && i < n; i++) {
+static double last_layer(const double *v, int n) { return v[n - 1]; }
+static double first_over_last(const double *v, int n) { return v[0] / v[n - 1]; }
+static double drift(const double *v, int n) { return fmax(v[n - 1] / v[0], v[0] / v[n - 1]); }
+static double spread(const double *v, int n) {
+    double low = INFINITY, high = -INFINITY;
+    for (int i = 0; i < n; i++) {
         low = fmin(low, v[i]);
         high = fmax(high, v[i]);
     }
-    if (v && n > 0 && isfinite(low)) {
-        const double first = v[0], last = v[n - 1];
-        result = l->what == LAYERS_LAST     ? last
-                 : l->what == LAYERS_DRIFT  ? fmax(last / first, first / last)
-                 : l->what == LAYERS_SPREAD ? high / low
-                                            : first / last;
-    }
-    return result;
+    return high / low;
+}
+
+struct layers_question {
+    const char *place;
+    bool gradient, last; /* last: at the end of the training */
+    layers_value *value;
+};
+
+/* The context is a struct layers_question. */
+static double value_of_layers(const cJSON *arm, const cJSON *against, const void *context) {
+    const struct layers_question *l = context;
+    int n;
+    double *v freed = nb_training_layers(arm, l->place, l->gradient, l->last, &n);
+    return n > 0 ? l->value(v, n) : (double)NAN;
 }
 
 /* ---- figures of arms and of pairs of arms ---- */
@@ -145,36 +142,32 @@ static void take_tags(struct nb_finding *f, const struct nb_finding *tags) {
         if (!nb_finding_get(f, tags->tags[i].axis)) nb_finding_tag(f, tags->tags[i].axis, tags->tags[i].value);
 }
 
-static struct nb_interval cut_of(const struct nb_interval *v) {
-    return (struct nb_interval){1 - v->value, 1 - v->high, 1 - v->low};
-}
-
 static void add(const struct sink *s, const struct figure *k, int of, int against) {
     const struct nb_training *t = s->t;
     const struct nb_torch_question q = {t->measure, t->workload_name, (int)t->steps};
     const char *of_text = t->arms[of], *against_text = against == NO_ARM ? NULL : t->arms[against];
-    struct nb_torch_figure figure = {.value = {NAN, NAN, NAN}, .reason = s->why};
+    struct nb_torch_figure figure = {.value = NB_NO_INTERVAL, .reason = s->why};
     if (s->results)
         figure = nb_torch_figure_of(s->results, &q, of_text, against_text, k->value, k->context, k->logarithmic);
     struct nb_finding *f =
         isnan(figure.value.value)
             ? nb_findings_add_missing(s->out, k->name, "%s", figure.reason ? figure.reason : "not measured")
-            : nb_findings_add(s->out, k->name, k->unit, k->cut ? cut_of(&figure.value) : figure.value);
+            : nb_findings_add(s->out, k->name, k->unit, k->cut ? nb_interval_saved(figure.value) : figure.value);
     if (figure.reason && !f->reason) f->reason = nb_strdup(figure.reason);
     f->n_launches = figure.n_measured;
     f->units = figure.rounds;
     f->n_units = (size_t)figure.n_rounds;
     for (size_t i = 0; i < f->n_units && k->cut; i++) f->units[i] = 1 - f->units[i];
-    char *evidence = nb_textf("%s: %s%s%s", t->workload_name, of_text, against_text ? " against " : "",
-                              against_text ? against_text : "");
-    f->evidence = evidence;
+    f->evidence = nb_textf("%s: %s%s%s", t->workload_name, of_text, against_text ? " against " : "",
+                           against_text ? against_text : "");
     if (k->axis) nb_finding_tag(f, k->axis, k->tag);
     take_tags(f, &t->tags.items[of]);
     if (against == NO_ARM) return;
-    nb_finding_tag(f, "against", nb_finding_get(&t->tags.items[against], "norm"));
-    if (nb_finding_get(&t->tags.items[against], "place"))
-        nb_finding_tag(f, "against_place", nb_finding_get(&t->tags.items[against], "place"));
-    if (!nb_finding_get(f, "style")) take_tags(f, &t->tags.items[against]);
+    const struct nb_finding *other = &t->tags.items[against];
+    const char *place = nb_finding_get(other, "place");
+    nb_finding_tag(f, "against", nb_finding_get(other, "norm"));
+    if (place) nb_finding_tag(f, "against_place", place);
+    if (!nb_finding_get(f, "style")) take_tags(f, other);
 }
 
 static bool is_pair(const struct nb_training *t, const struct nb_sides *p, size_t of, size_t against) {
@@ -224,22 +217,16 @@ static void find_memory(const struct sink *s) {
 static void find_layers(const struct sink *s, const char *place, bool gradient) {
     static const struct {
         const char *activation, *gradient;
-        enum layers_what what;
-    } kinds[] = {{"std_last", "gradient_last", LAYERS_LAST},
-                 {"std_drift", "gradient_drift", LAYERS_DRIFT},
-                 {"std_spread", "gradient_spread", LAYERS_SPREAD},
-                 {"std_first_over_last", "gradient_first_over_last", LAYERS_FIRST_OVER_LAST}};
+        layers_value *value;
+    } kinds[] = {{"std_last", "gradient_last", last_layer},
+                 {"std_drift", "gradient_drift", drift},
+                 {"std_spread", "gradient_spread", spread},
+                 {"std_first_over_last", "gradient_first_over_last", first_over_last}};
     for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < COUNT(kinds); i++) {
-            const struct layers_question l = {
-                .place = place, .gradient = gradient, .last = last, .what = kinds[i].what};
-            const struct figure k = {.name = gradient ? kinds[i].gradient : kinds[i].activation,
-                                     .unit = "",
-                                     .axis = "at",
-                                     .tag = last ? "end" : "start",
-                                     .value = layers_value,
-                                     .context = &l,
-                                     .logarithmic = true};
+            const struct layers_question l = {place, gradient, last, kinds[i].value};
+            const char *name = gradient ? kinds[i].gradient : kinds[i].activation;
+            const struct figure k = {name, "", "at", last ? "end" : "start", value_of_layers, &l, true, false};
             const size_t before = s->out->n;
             add_arms(s, &k, 1);
             for (size_t f = before; f < s->out->n; f++) nb_finding_tag(&s->out->items[f], "site", place);
@@ -255,13 +242,12 @@ static const char *first_layer_place(const cJSON *curve) {
 static void find_curves(const struct sink *s) {
     const cJSON *answer = s->results && s->results->answers ? s->results->answers->child : NULL, *curve;
     for (; answer; answer = answer->next) {
-        const cJSON *request = nb_json_get(answer, "request");
-        const char *workload = nb_json_get_text(request, "workload"), *measure = nb_json_get_text(request, "measure");
-        const cJSON *arms = nb_json_get(answer, "arms");
-        if (!workload || strcmp(workload, s->t->workload_name) != 0 || !measure ||
-            strcmp(measure, nb_torch_measure_names[NB_TORCH_COURSE]) != 0 || !cJSON_GetArrayItem(arms, 0))
+        const cJSON *request = nb_json_get(answer, "request"),
+                    *arm = cJSON_GetArrayItem(nb_json_get(answer, "arms"), 0);
+        if (!arm || !nb_json_is(request, "workload", s->t->workload_name) ||
+            !nb_json_is(request, "measure", nb_torch_measure_names[NB_TORCH_COURSE]))
             continue;
-        cJSON_ArrayForEach(curve, nb_json_get(cJSON_GetArrayItem(arms, 0), "curves")) {
+        cJSON_ArrayForEach(curve, nb_json_get(arm, "curves")) {
             const char *place = first_layer_place(curve);
             if (place) find_layers(s, place, nb_json_get_bool(curve, "gradient"));
         }
@@ -286,19 +272,9 @@ static void find_course(const struct sink *s) {
 
 void nb_training_find(const struct nb_training *t, const struct nb_torch_results *results, const char *why,
                       struct nb_findings *out) {
-    const struct sink s = {t, results, why, out};
-    switch (t->measure) {
-    case NB_TORCH_STEPS:
-    case NB_TORCH_INFERENCE:
-        find_steps(&s);
-        break;
-    case NB_TORCH_MEMORY:
-        find_memory(&s);
-        break;
-    default:
-        find_course(&s);
-        break;
-    }
+    static void (*const finds[NB_N_TORCH_MEASURES])(const struct sink *) = {find_steps, find_steps, find_memory,
+                                                                            find_course};
+    finds[t->measure](&(struct sink){t, results, why, out});
 }
 
 /* ---- the section of claims.json: one entry for each arm that has an answer; values that rounds share are gathered by name ---- */
@@ -361,13 +337,13 @@ static bool was_measured(const struct nb_torch_results *r, const struct subject 
 /* What an arm of RMSNorm saves of the step that is the same but for LayerNorm in its place. */
 static void add_cut(cJSON *json, const struct subject *s, const struct nb_torch_results *r) {
     static const char *const norms[] = {"rmsnorm", "prmsnorm"};
-    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
+    for (size_t i = 0; i < COUNT(norms); i++) {
         const size_t n = strlen(norms[i]);
         if (strncmp(s->arm, norms[i], n) != 0 || (s->arm[n] && s->arm[n] != ' ')) continue;
         char *against freed = nb_textf("layernorm%s", s->arm + n);
         if (was_measured(r, s, against)) {
             struct nb_torch_figure f = nb_torch_figure_of(r, &s->question, s->arm, against, time_ratio, "step", true);
-            const struct nb_interval cut = cut_of(&f.value);
+            const struct nb_interval cut = nb_interval_saved(f.value);
             nb_json_text(json, "against", against);
             nb_json_interval(json, "cut", &cut);
             free(f.rounds);
@@ -425,8 +401,8 @@ static bool is_new(const cJSON *list, const struct subject *s) {
     const cJSON *entry;
     cJSON_ArrayForEach(entry, list) {
         const double steps = nb_json_get_number(entry, "steps");
-        if (strcmp(nb_json_get_text(entry, "workload"), s->question.workload) == 0 &&
-            strcmp(nb_json_get_text(entry, "arm"), s->arm) == 0 && (isnan(steps) || steps == s->question.steps))
+        if (nb_json_is(entry, "workload", s->question.workload) && nb_json_is(entry, "arm", s->arm) &&
+            (isnan(steps) || steps == s->question.steps))
             return false;
     }
     return true;
@@ -436,8 +412,8 @@ static void add_entries(cJSON *list, enum nb_torch_measure measure, const struct
     const cJSON *answer, *arm;
     cJSON_ArrayForEach(answer, r->answers) {
         const cJSON *request = nb_json_get(answer, "request");
-        const char *name = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
-        if (!name || !workload || strcmp(name, nb_torch_measure_names[measure]) != 0) continue;
+        const char *workload = nb_json_get_text(request, "workload");
+        if (!workload || !nb_json_is(request, "measure", nb_torch_measure_names[measure])) continue;
         cJSON_ArrayForEach(arm, nb_json_get(answer, "arms")) {
             struct subject s = {.question = {measure, workload, nb_json_get_index(request, "steps")},
                                 .arm = nb_json_get_text(arm, "arm")};
