@@ -307,13 +307,6 @@ static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
-/* A build beside itself is the built-in one where none is named. */
-static int take_builtin(struct gate_options *o) {
-    if (nb_registry_load_builtin() != 0) return -1;
-    nb_texts_add_owned(&o->baselines, nb_strdup(nb_registry_file(0)));
-    return 0;
-}
-
 static int make_kernels(const struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
     const struct nb_filters filters = {o->filters.items, o->filters.n};
     struct nb_config config released_by(nb_config_release) = {0};
@@ -331,7 +324,8 @@ static int make_kernels(const struct gate_options *o, struct nb_gate *g, size_t 
 static int make_cases(struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
     const struct nb_texts *b = &o->baselines, *c = is_with_itself(o) ? b : &o->candidates;
     const bool of_kernels = o->functions.n == 0, takes_builtin = of_kernels && is_with_itself(o) && b->n == 0;
-    if (takes_builtin && take_builtin(o) != 0) return -1;
+    if (takes_builtin && nb_registry_load_builtin() != 0) return -1;
+    if (takes_builtin) nb_texts_add_owned(&o->baselines, nb_strdup(nb_registry_file(0)));
     int result = nb_gate_builds_init(&g->builds, b->items, b->n, c->items, c->n, of_kernels);
     if (result == 0 && of_kernels && !takes_builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
     if (result != 0) return result;

@@ -149,13 +149,10 @@ static bool are_alike(const cJSON *a, const cJSON *b) {
 
 /* Counters that share their source and reason stand in one line. */
 static void print_counter_group(const cJSON *first, struct nb_strbuf *out) {
-    const char *reason = nb_json_get_text(first, "reason"), *separator = "";
+    const char *reason = nb_json_get_text(first, "reason");
     begin_row(out, reason ? "missing" : text(first, "source"));
-    for (const cJSON *c = first; c; c = c->next) {
-        if (!are_alike(c, first)) continue;
-        nb_strbuf_addf(out, "%s%s", separator, text(c, "name"));
-        separator = ", ";
-    }
+    for (const cJSON *c = first; c; c = c->next)
+        if (are_alike(c, first)) nb_strbuf_addf(out, "%s%s", c == first ? "" : ", ", text(c, "name"));
     nb_strbuf_add(out, "\n");
     if (reason) row(out, "", "%s", reason);
 }

@@ -87,17 +87,13 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
     return limits_refuse(l);
 }
 
-static bool is_wanted(const struct nb_limit_rule *rule, const char *filter) {
-    return !filter || strstr(rule->id, filter) || strstr(rule->group, filter);
-}
-
 static int report(const struct nb_limits *l, const struct limits_options *o) {
     struct nb_limit lines[64];
     size_t n = 0;
     bool all_hold = true;
     for (size_t i = 0; nb_limit_rule_at(i) && n < sizeof lines / sizeof lines[0] && !nb_interrupted(); i++) {
         const struct nb_limit_rule *rule = nb_limit_rule_at(i);
-        if (!is_wanted(rule, o->filter)) continue;
+        if (o->filter && !strstr(rule->id, o->filter) && !strstr(rule->group, o->filter)) continue;
         nb_progress((double)i, 13, 0, rule->what);
         nb_limit_predict(rule, l, &lines[n]);
         nb_limit_verify(rule, l, &lines[n]);

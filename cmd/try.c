@@ -60,11 +60,6 @@ static int check_file(const char *file) {
     return 0;
 }
 
-/* Nothing goes on with a run of this command: it is too short for that. */
-static int check_out(const char *out) {
-    return nb_dir_holds(out, NB_JOURNAL_FILE) ? nb_error("--out %s: already holds a run; use another folder", out) : 0;
-}
-
 static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) {
     const struct nb_option options[] = {{"kernel", .text = &o->kernels},
                                         {"budget", .number = &o->budget_s, .least = 5, .most = 1e6},
@@ -77,7 +72,10 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
                                         {.name = NULL}};
     if (!nb_read_options(help, options, 1, argc, argv, exit_code)) return false;
     o->file = argv[optind];
-    return check_file(o->file) == 0 && check_out(o->out) == 0;
+    if (check_file(o->file) != 0) return false;
+    const bool taken = nb_dir_holds(o->out, NB_JOURNAL_FILE); /* no --resume: it is too short for that */
+    if (taken) nb_error("--out %s: already holds a run; use another folder", o->out);
+    return !taken;
 }
 
 /* ---- which kernels -------------------------------------------------------------------------------------------------- */

@@ -101,11 +101,6 @@ static int time_rates(const struct nb_measuring *q, const char *dir, struct meas
     return result != 0 || m->ended < 0 ? -1 : 0;
 }
 
-static int measure(const struct nb_measuring *q, const char *dir, struct measured *m) {
-    choose_pairs(m);
-    return time_norms(q, dir, m) == 0 ? time_rates(q, dir, m) : -1;
-}
-
 /* ---- the answer ---- */
 
 /* A folder that holds such a run already would be written over. */
@@ -157,7 +152,9 @@ int nb_model_question_run(const struct nb_measuring *q, const char *model, int t
     const double start = nb_now_s();
     if (read_model(&m.step, model, tokens) != 0) return NB_EXIT_USAGE;
     char *dir freed = nb_measuring_folder(q);
-    if (!dir || is_taken(q, dir) || measure(q, dir, &m) != 0 || report(q, format, dir, &m, nb_now_s() - start) != 0)
+    choose_pairs(&m);
+    if (!dir || is_taken(q, dir) || time_norms(q, dir, &m) != 0 || time_rates(q, dir, &m) != 0 ||
+        report(q, format, dir, &m, nb_now_s() - start) != 0)
         return NB_EXIT_USAGE;
     return m.ended > 0 ? nb_ended_by(m.ended, "claims", dir) : NB_EXIT_OK;
 }

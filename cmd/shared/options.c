@@ -93,15 +93,12 @@ static int take_whole(const struct nb_option *o, const char *value) {
     return 0;
 }
 
-static int refuse_text(const struct nb_option *o, const char *value) {
+static int take_text(const struct nb_option *o, const char *value) {
     struct nb_strbuf allowed released_by(nb_strbuf_release) = {0};
+    *o->text = value;
+    if (!o->among || nb_name_find(o->among, value) >= 0) return 0;
     for (size_t i = 0; o->among[i]; i++) nb_strbuf_addf(&allowed, "%s%s", i ? ", " : "", o->among[i]);
     return nb_error("--%s %s: one of %s", o->name, value, allowed.text);
-}
-
-static int take_text(const struct nb_option *o, const char *value) {
-    *o->text = value;
-    return !o->among || nb_name_find(o->among, value) >= 0 ? 0 : refuse_text(o, value);
 }
 
 static int take(const struct nb_option *o, const char *value) {

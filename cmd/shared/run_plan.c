@@ -383,12 +383,6 @@ char *nb_measuring_folder(const struct nb_measuring *m) {
     return m->resume ? nb_strdup(m->resume) : m->out ? nb_strdup(m->out) : default_folder(m->request, m->config);
 }
 
-static void say_plan(const struct nb_measuring *m, const char *dir) {
-    struct nb_strbuf how released_by(nb_strbuf_release) = {0};
-    describe_plan(&how, m->plan, m->no_counters, m->confirms);
-    nb_note("%s; into %s", how.text, dir);
-}
-
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began) {
     struct nb_journal journal = {0};
     const struct nb_run_options options = {.plugins = m->request->plugins.items,
@@ -402,7 +396,9 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     int ended = dir ? nb_run_begin(&journal, dir, m->resume, plan_of_run(m), m->argc, m->argv) : -1;
     *began = ended == 0;
     if (*began) {
-        if (!m->silent) say_plan(m, dir);
+        struct nb_strbuf how released_by(nb_strbuf_release) = {0};
+        describe_plan(&how, m->plan, m->no_counters, m->confirms);
+        if (!m->silent) nb_note("%s; into %s", how.text, dir);
         ended = nb_run_plan(m->plan, &journal, dir, &options);
         if (ended < 0 && !m->silent)
             nb_note("what was measured is kept; `normbench %s --resume %s` goes on", m->argv[0],

@@ -16,12 +16,6 @@ enum { MOST_FIGURES = 40 }; /* of a reading, in Markdown; claims.json has all */
 
 /* ---- the headline, then every claim in a sentence ---- */
 
-static void add_items(const struct nb_claims_page *p, const struct nb_strings *items) {
-    nb_claims_add(p, "", items->n ? "<ul>\n" : "");
-    for (size_t i = 0; i < items->n; i++) nb_claims_item(p, items->items[i]);
-    nb_claims_add(p, "\n", items->n ? "</ul>\n" : "");
-}
-
 static void add_headline(const struct nb_claims_page *p, const cJSON *document) {
     struct nb_grid grid released_by(nb_grid_release);
     struct nb_strings sentences released_by(nb_strings_release) = {0};
@@ -37,7 +31,9 @@ static void add_headline(const struct nb_claims_page *p, const cJSON *document) 
         nb_claims_say(p, "", text.text);
     }
     nb_claims_takeaways(document, &sentences);
-    add_items(p, &sentences);
+    nb_claims_add(p, "", sentences.n ? "<ul>\n" : "");
+    for (size_t i = 0; i < sentences.n; i++) nb_claims_item(p, sentences.items[i]);
+    nb_claims_add(p, "\n", sentences.n ? "</ul>\n" : "");
 }
 
 static void add_sentence(const struct nb_claims_page *p, const struct nb_claims_sentence *s) {

@@ -56,13 +56,6 @@ static cJSON *readings_of_run(const cJSON *document) {
     return nb_training_readings(nb_json_get(document, "training"), nb_json_get_string(cpu, "model"), date);
 }
 
-/* Of this run where it is of such a device, else recorded; null: neither. */
-static const cJSON *readings_on(const cJSON *document, const cJSON *run, const char *device, const char *workload) {
-    const bool has =
-        nb_json_is(run, "device", device) && nb_json_find(nb_json_get(run, "readings"), "workload", workload);
-    return has ? run : recording_on(document, device, workload);
-}
-
 static struct nb_interval recorded_saving(const cJSON *file, const char *workload, const char *style) {
     const cJSON *reading;
     cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
@@ -183,8 +176,11 @@ static const char *workload_of(const struct row *row) {
 
 /* What PyTorch took on a GPU, as recorded where this run had none, and here; or null. */
 static const cJSON *readings_for(const struct row *row, const cJSON *document, const cJSON *run, const char *device) {
-    if (strcmp(device, "cpu") == 0) return nb_json_is(run, "device", "cpu") ? run : NULL;
-    return readings_on(document, run, device, workload_of(row));
+    const bool is_of_it = nb_json_is(run, "device", device);
+    const char *workload = workload_of(row);
+    if (strcmp(device, "cpu") == 0) return is_of_it ? run : NULL;
+    const bool has = is_of_it && nb_json_find(nb_json_get(run, "readings"), "workload", workload);
+    return has ? run : recording_on(document, device, workload);
 }
 
 /* For a terminal: "31% [28, 33]", "0.9% [0.4, 1.8]", "0.006% [0.004, 0.008]". */

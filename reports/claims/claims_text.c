@@ -101,16 +101,6 @@ static void add_ends(struct nb_strbuf *out, double from, double to, const char *
     nb_strbuf_add(out, high.text);
 }
 
-static void add_ratio(struct nb_strbuf *out, double low, double high) {
-    nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
-}
-
-/* What a range is over: "over 3 widths", "over 12 cases". */
-static void add_over(struct nb_strbuf *out, const struct range *r) {
-    const bool one = r->axis && nb_text_lists("width,dtype,shape,norm,kernel,form", r->axis);
-    nb_strbuf_addf(out, " over %d %ss", r->n, one ? r->axis : "case");
-}
-
 /* Of a single figure its interval, else the range of the values: "16% to 82% over 3 cases"; sign: -1 turns it about. */
 static void add_range(struct nb_strbuf *out, const struct range *r, double sign) {
     const char *unit = nb_json_get_string(r->first, "unit");
@@ -120,8 +110,9 @@ static void add_range(struct nb_strbuf *out, const struct range *r, double sign)
         return;
     }
     const size_t before = out->len;
+    const bool one = r->axis && nb_text_lists("width,dtype,shape,norm,kernel,form", r->axis);
     add_ends(out, sign < 0 ? -r->high : r->low, sign < 0 ? -r->low : r->high, unit);
-    if (strstr(out->text + before, " to ")) add_over(out, r);
+    if (strstr(out->text + before, " to ")) nb_strbuf_addf(out, " over %d %ss", r->n, one ? r->axis : "case");
 }
 
 /* All figures of a reading in one. Of a cut the ratio stands behind it, so that both conventions are there. */
@@ -136,7 +127,9 @@ static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
     nb_rule_figure_print(name, out);
     nb_strbuf_add(out, r.open ? " ~" : " ");
     add_range(out, &r, 1);
-    if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
+    if (strcmp(name, "cut") == 0)
+        nb_strbuf_addf(out, r.low == r.high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - r.low),
+                       1 / (1 - r.high));
 }
 
 void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *out) {
@@ -153,9 +146,8 @@ static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     const cJSON *rule;
     bool some = false;
     cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
-        if (!isfinite(nb_json_get_number(rule, "published"))) continue;
         nb_claims_published(rule, some ? ", " : "", out);
-        some = true;
+        some |= isfinite(nb_json_get_number(rule, "published"));
     }
 }
 
@@ -272,8 +264,8 @@ static void add_ids(struct nb_strbuf *out, const cJSON *document, int verdict) {
     const cJSON *claim;
     int n = 0;
     cJSON_ArrayForEach(claim, nb_json_get(document, "claims")) {
-        if (verdict_of(claim) != verdict || nb_claims_is_bug(claim)) continue;
-        nb_strbuf_addf(out, "%s%s", n++ ? ", " : "", nb_json_get_string(claim, "id"));
+        if (verdict_of(claim) == verdict && !nb_claims_is_bug(claim))
+            nb_strbuf_addf(out, "%s%s", n++ ? ", " : "", nb_json_get_string(claim, "id"));
     }
 }
 

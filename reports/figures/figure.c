@@ -37,10 +37,8 @@ size_t nb_figure_entry(struct nb_figure *f, const char *label) { return find_or_
 size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, name); }
 
 static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, bool law) {
-    for (size_t i = 0; i < f->n_lines; i++) {
-        const struct nb_line *line = &f->lines[i];
-        if (line->panel == panel && line->entry == entry && line->law == law) return &f->lines[i];
-    }
+    for (struct nb_line *line = f->lines; line < f->lines + f->n_lines; line++)
+        if (line->panel == panel && line->entry == entry && line->law == law) return line;
     struct nb_line *added = NB_PUSH(f->lines, f->n_lines);
     *added = (struct nb_line){.panel = panel, .entry = entry, .law = law};
     return added;
@@ -49,11 +47,7 @@ static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, 
 static void append(struct nb_figure *f, size_t panel, size_t entry, bool law, struct nb_point point) {
     if (!isfinite(point.x) || !isfinite(point.y)) return;
     struct nb_line *line = line_of(f, panel, entry, law);
-    if (line->n == line->capacity) {
-        line->capacity = 2 * line->capacity + 8;
-        line->points = nb_realloc(line->points, line->capacity, sizeof *line->points);
-    }
-    line->points[line->n++] = point;
+    *NB_PUSH(line->points, line->n) = point;
 }
 
 void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point) {

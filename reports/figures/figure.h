@@ -32,7 +32,7 @@ struct nb_line {
     size_t panel, entry; /* entry: in the legend, and its colour */
     bool law;            /* predicted, not measured: dashed, without points */
     struct nb_point *points;
-    size_t n, capacity;
+    size_t n;
 };
 
 struct nb_panel {

@@ -19,10 +19,6 @@ struct selection {
     uint32_t op, pass, dtype;
 };
 
-static double cost_ns(const struct nb_record *r) {
-    return r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
-}
-
 static bool is_drawable(const struct nb_record *r, const void *arg) {
     const struct selection *s = arg;
     return r->has_accuracy && r->c.op == s->op && r->c.pass == s->pass && r->c.dtype == s->dtype &&
@@ -33,8 +29,9 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, co
     for (size_t i = 0; i < g->n; i++) {
         const struct nb_record *r = &results->records[g->records[i]];
         char *kernel freed = nb_kernel_text(&r->c);
+        const double cost_ns = r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
         nb_figure_add(f, 0, nb_figure_entry(f, kernel),
-                      (struct nb_point){cost_ns(r), 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
+                      (struct nb_point){cost_ns, 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
     }
 }
 

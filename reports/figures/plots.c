@@ -37,10 +37,9 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
     nb_meta_footer(results, &footer);
     nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
     made.footer = footer.text;
-    figures->list = nb_realloc(figures->list, figures->n + 1, sizeof *figures->list);
-    figures->list[figures->n] = made;
     free(name);
-    return &figures->list[figures->n++];
+    *NB_PUSH(figures->list, figures->n) = made;
+    return &figures->list[figures->n - 1];
 }
 
 void nb_figures_drop_last(struct nb_figures *figures) { nb_figure_release(&figures->list[--figures->n]); }

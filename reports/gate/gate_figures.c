@@ -37,12 +37,6 @@ static int by_badness(const void *left, const void *right, void *cases) {
     return i < j ? -1 : i > j;
 }
 
-static void make_order(struct nb_gate_summary *s) {
-    s->order = nb_alloc(s->g->n_cases + 1, sizeof *s->order);
-    for (size_t i = 0; i < s->g->n_cases; i++) s->order[i] = i;
-    qsort_r(s->order, s->g->n_cases, sizeof *s->order, by_badness, s->g->cases);
-}
-
 /* ---- geometric mean ------------------------------------------------------------------------------------------------- */
 
 static size_t n_launches(const struct nb_gate_case *c) { return c->launches.n_screen + c->launches.n_confirm; }
@@ -121,14 +115,16 @@ static void count_timed(struct nb_gate_summary *s) {
 void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
     *s = (struct nb_gate_summary){.g = g, .fingerprint = nb_fingerprint()};
     const char **keys freed = nb_alloc(g->n_cases + 1, sizeof *keys);
+    s->order = nb_alloc(g->n_cases + 1, sizeof *s->order);
     for (size_t i = 0; i < g->n_cases; i++) {
         const enum nb_verdict v = g->cases[i].verdict;
+        s->order[i] = i;
         keys[i] = g->cases[i].key;
         s->counts[v]++;
         if (v > s->verdict) s->verdict = v;
     }
     nb_key_parts_init(&s->parts, keys, g->n_cases);
-    make_order(s);
+    qsort_r(s->order, g->n_cases, sizeof *s->order, by_badness, g->cases);
     count_timed(s);
     s->mean = geometric_mean(g, s->n_timed);
 }

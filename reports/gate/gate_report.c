@@ -16,8 +16,6 @@
 /* Verdicts from this one on call for something to be done. */
 #define FIRST_OPEN NB_VERDICT_SUSPECT
 
-static bool is_open(const struct nb_gate_case *c) { return c->verdict >= FIRST_OPEN; }
-
 /* ---- in words -------------------------------------------------------------------------------------------------------- */
 
 static int digits_of(const struct nb_interval *ratio) { return fabs(ratio->value - 1) < 0.095 ? 2 : 1; }
@@ -38,13 +36,11 @@ static const char *word_of(const struct nb_gate_summary *s) {
 }
 
 static void say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
-    const char *separator = ": ";
+    int n = 0;
     nb_strbuf_addf(out, "%zu case%s", s->g->n_cases, s->g->n_cases == 1 ? "" : "s");
-    for (int v = NB_N_VERDICTS - 1; v >= 0; v--) {
-        if (!s->counts[v]) continue;
-        nb_strbuf_addf(out, "%s%zu %s", separator, s->counts[v], nb_verdict_name((enum nb_verdict)v));
-        separator = ", ";
-    }
+    for (int v = NB_N_VERDICTS - 1; v >= 0; v--)
+        if (s->counts[v])
+            nb_strbuf_addf(out, "%s%zu %s", n++ ? ", " : ": ", s->counts[v], nb_verdict_name((enum nb_verdict)v));
     nb_strbuf_addf(out, "; %.0f s", s->g->elapsed_s);
     if (s->g->ended_by) nb_strbuf_addf(out, ", ended by signal %d", s->g->ended_by);
 }
@@ -89,13 +85,10 @@ static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *
 static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
     static const char *const places[][2] = {
         {"cpu", "model"}, {"cpu", "hypervisor"}, {"system", "kernel"}, {"system", "os"}};
-    const char *separator = "";
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *text = nb_json_get_string(nb_json_get(fingerprint, places[i][0]), places[i][1]);
-        if (!*text) continue;
-        nb_strbuf_addf(out, "%s%s", separator, text);
-        separator = ", ";
+        if (*text) nb_strbuf_addf(out, "%s%s", out->len ? ", " : "", text);
     }
 }
 
@@ -225,7 +218,8 @@ static size_t add_cases(const struct nb_gate_summary *s, enum chosen chosen, siz
     grid.ranks = kept_ranks;
     for (size_t i = 0; i < s->g->n_cases; i++) {
         const struct nb_gate_case *c = &s->g->cases[s->order[i]];
-        if ((chosen != ALL_CASES && is_open(c) != (chosen == OPEN_CASES)) || ++n > most) continue;
+        const bool is_open = c->verdict >= FIRST_OPEN;
+        if ((chosen != ALL_CASES && is_open != (chosen == OPEN_CASES)) || ++n > most) continue;
         nb_grid_style(&grid, style_of(c->verdict));
         for (size_t k = 0; k < n_columns; k++) {
             add_cell(s, c, columns[k], &grid.cell);
@@ -380,12 +374,6 @@ static void add_junit(const struct nb_gate_summary *s, const struct nb_page *pag
 
 /* ---- formats --------------------------------------------------------------------------------------------------------- */
 
-static void add_document(cJSON *json, const struct nb_page *page) {
-    nb_json_print_pretty(json, 0, page->out);
-    nb_strbuf_add(page->out, "\n");
-    cJSON_Delete(json);
-}
-
 static const struct format {
     const char *file; /* null: none */
     void (*add)(const struct nb_gate_summary *s, const struct nb_page *page);
@@ -400,10 +388,10 @@ enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 const char *const nb_gate_formats[] = {"table", "json", "markdown", "junit", "bencher", "benchmark_action", NULL};
 
 static void add_format(const struct format *f, const struct nb_gate_summary *s, const struct nb_page *page) {
-    if (f->add)
-        f->add(s, page);
-    else
-        add_document(f->document(s), page);
+    if (f->add) return f->add(s, page);
+    cJSON *json released_by(nb_json_release) = f->document(s);
+    nb_json_print_pretty(json, 0, page->out);
+    nb_strbuf_add(page->out, "\n");
 }
 
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
@@ -416,7 +404,7 @@ int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
 }
 
 int nb_gate_write(const struct nb_gate *g, const char *dir) {
-    struct nb_gate_summary s;
+    struct nb_gate_summary s released_by(nb_gate_summary_release) = {0};
     int result = nb_dir_make(dir);
     if (result != 0) return -1;
     nb_gate_summary_init(&s, g);
@@ -427,7 +415,6 @@ int nb_gate_write(const struct nb_gate *g, const char *dir) {
         add_format(&formats[i], &s, &(struct nb_page){.markdown = true, .out = &text});
         result = nb_file_write(path, text.text, text.len);
     }
-    nb_gate_summary_release(&s);
     return result;
 }
 

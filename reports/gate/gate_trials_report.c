@@ -149,7 +149,7 @@ static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan
                        const struct nb_page *page) {
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const struct tally same = count(t, -1, 0);
-    const char *separator = ". Slowdowns found: ";
+    int n = 0;
     if (same.n == 0) {
         nb_strbuf_add(&text, "No trial came to its end: nothing is known of false alarms");
     } else {
@@ -159,9 +159,9 @@ static void add_answer(const struct nb_gate *g, const struct nb_trial_plan *plan
     }
     for (int i = 0; i < plan->n_effects; i++) {
         const struct tally k = count(t, -1, plan->effects[i]);
-        if (k.n == 0) continue;
-        nb_strbuf_addf(&text, "%s%d of %d at %d%%", separator, k.regression, k.n, plan->effects[i]);
-        separator = ", ";
+        if (k.n > 0)
+            nb_strbuf_addf(&text, "%s%d of %d at %d%%", n++ ? ", " : ". Slowdowns found: ", k.regression, k.n,
+                           plan->effects[i]);
     }
     nb_strbuf_addf(&text, ". %zu case%s, %.0f s%s.", g->n_cases, g->n_cases == 1 ? "" : "s", g->elapsed_s,
                    g->ended_by ? ", ended by a signal" : "");

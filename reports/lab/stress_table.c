@@ -115,19 +115,14 @@ static int print_grades(const struct stress_text *p) {
 
 /* ---- the answer ----------------------------------------------------------------------------------------------------- */
 
-static int count_not_searched(const struct stress_text *p) {
-    const cJSON *study;
-    int n = 0;
-    cJSON_ArrayForEach(study, stress_list(p, "studies")) n += nb_json_is(study, "status", nb_status_name(NB_NOT_RUN));
-    return n;
-}
-
 /* How many kernels keep what they promise, which do not, and whether the search was cut. */
 static void print_answer(const struct stress_text *p) {
     enum { MOST = 8 };
     struct nb_stress_lines lines;
     size_t n_low = 0, said = 0;
-    const int n_cut = count_not_searched(p), n_studies = cJSON_GetArraySize(stress_list(p, "studies"));
+    const cJSON *studies = stress_list(p, "studies"), *study;
+    int n_cut = 0;
+    cJSON_ArrayForEach(study, studies) n_cut += nb_json_is(study, "status", nb_status_name(NB_NOT_RUN));
     nb_stress_lines_init(&lines, p->stress);
     for (size_t i = 0; i < lines.n; i++) n_low += nb_stress_is_low(lines.list[i].line, "declared");
     if (lines.n)
@@ -135,13 +130,13 @@ static void print_answer(const struct stress_text *p) {
             lines.n - n_low, lines.n, n_low ? "; these do not:" : ".");
     for (size_t i = 0; i < lines.n && said < MOST; i++) {
         const cJSON *line = lines.list[i].line;
-        const char *formula = nb_json_get_string(line, "formula");
+        const bool usual = nb_json_is(line, "formula", "default");
         if (!nb_stress_is_low(line, "declared")) continue;
         struct nb_strbuf ulp released_by(nb_strbuf_release) = {0};
         nb_format_digits(&ulp, nb_json_get_number(line, "componentwise_ulp"), 3);
         say(p, "  %s  %s %s%s%s%s%s", nb_json_get_string(line, "declared"), nb_json_get_string(line, "kernel"),
-            nb_json_get_string(line, "dtype"), strcmp(formula, "default") ? ", " : "",
-            strcmp(formula, "default") ? formula : "", ulp.len ? ", ulp: " : "", ulp.len ? ulp.text : "");
+            nb_json_get_string(line, "dtype"), usual ? "" : ", ", usual ? "" : nb_json_get_string(line, "formula"),
+            ulp.len ? ", ulp: " : "", ulp.len ? ulp.text : "");
         said++;
     }
     if (n_low > said) say(p, "  ... and %zu more, below", n_low - said);
@@ -149,7 +144,7 @@ static void print_answer(const struct stress_text *p) {
         say(p,
             "INCOMPLETE: %d of %d kernels were not searched for worse inputs, so that their grades may be optimistic. "
             "Rerun with a larger --search.",
-            n_cut, n_studies);
+            n_cut, cJSON_GetArraySize(studies));
     free(lines.list);
 }
 
@@ -364,19 +359,7 @@ static void print_failed_cases(const struct stress_text *p, const struct nb_summ
         fprintf(p->out, "... and %zu more: results.json has them all.\n", summary->n_failures - n);
 }
 
-static void print_failures(const struct stress_text *p, const struct nb_summary *summary) {
-    print_failed_studies(p);
-    if (summary->n_failures > 0) print_failed_cases(p, summary);
-    print_relations(p);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------------------- */
-
-static void print_end(const struct stress_text *p, const struct nb_summary *summary) {
-    fprintf(p->out, "\n%s\n", summary->counts_text);
-    if (!p->results->dir) return;
-    say(p, "Results: %s (stress.json, results.json, precision.html, index.html)", p->results->dir);
-}
 
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
     const struct stress_text p = {
@@ -388,7 +371,10 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     print_answer(&p);
     int result = print_grades(&p) != 0 || print_frontiers(&p) != 0 || print_bugs(&p) != 0 ? -1 : 0;
     print_low(&p);
-    print_failures(&p, &summary);
-    print_end(&p, &summary);
+    print_failed_studies(&p);
+    if (summary.n_failures > 0) print_failed_cases(&p, &summary);
+    print_relations(&p);
+    fprintf(out, "\n%s\n", summary.counts_text);
+    if (results->dir) say(&p, "Results: %s (stress.json, results.json, precision.html, index.html)", results->dir);
     return result;
 }

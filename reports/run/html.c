@@ -142,12 +142,6 @@ static void find_shown(struct shown *shown, const struct nb_view *view, const st
     shown->conditions = text.len > 0;
 }
 
-/* A note is folded: the table fits a screen without it. */
-static void add_note(const char *text, struct nb_strbuf *out) {
-    nb_html_cell(out, "d", "");
-    nb_html_text(out, "<details><summary>why</summary>", text, "</details>");
-}
-
 static void add_row(const struct nb_view *view, const struct nb_section *section, const struct shown *shown,
                     const struct nb_record *r, struct nb_strbuf *out) {
     struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
@@ -159,10 +153,9 @@ static void add_row(const struct nb_view *view, const struct nb_section *section
         const struct nb_column *c = &view->columns[shown->columns[i]];
         nb_strbuf_clear(&cell);
         nb_column_print(c, r, false, &cell);
-        if (is(c, NB_MEASURED_NOTE))
-            add_note(cell.text, out);
-        else
-            nb_html_cell(out, cell_class(view, c), cell.text);
+        const bool folds = is(c, NB_MEASURED_NOTE); /* the table fits a screen without it */
+        nb_html_cell(out, cell_class(view, c), folds ? "" : cell.text);
+        if (folds) nb_html_text(out, "<details><summary>why</summary>", cell.text, "</details>");
         if (i > 0 || !shown->conditions) continue;
         nb_strbuf_clear(&cell);
         print_conditions(view, section, r, &cell);

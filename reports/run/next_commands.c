@@ -16,11 +16,6 @@ enum { MOST_COMMANDS = 3, MOST_LINES = 3, PURPOSE = 54 };
 
 /* ---- words -------------------------------------------------------------------------------------------------------- */
 
-static bool needs_quotes(const char *word) {
-    return !*word ||
-           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") != strlen(word);
-}
-
 /* What a terminal would take for a command of its own cannot be printed as it stands. */
 static bool is_printable(const char *word) {
     struct nb_strbuf shown released_by(nb_strbuf_release) = nb_strbuf_empty();
@@ -34,7 +29,8 @@ static size_t column_of(const struct nb_strbuf *out) {
 }
 
 void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word) {
-    const bool quoted = needs_quotes(word);
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    const bool quoted = !*word || word[strspn(word, plain)];
     nb_strbuf_add(out, "");
     size_t column = column_of(out);
     if (column > 0) {

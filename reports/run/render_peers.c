@@ -26,10 +26,6 @@ static void print_grid(const struct peers *p, struct nb_grid *grid) {
     if (p->page->markdown) nb_strbuf_add(p->page->out, "\n");
 }
 
-static const char *layout_of(const struct nb_case *c) {
-    return c->shape.layout == NB_ROWS ? "" : nb_layout_names[c->shape.layout];
-}
-
 /* ---- means -------------------------------------------------------------------------------------------------------- */
 
 static void add_count(struct nb_grid *grid, size_t n) { nb_grid_add_known(grid, n > 0, "%zu", n); }
@@ -37,7 +33,8 @@ static void add_count(struct nb_grid *grid, size_t n) { nb_grid_add_known(grid, 
 static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
     nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
-    nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass], layout_of(c));
+    nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass],
+                c->shape.layout == NB_ROWS ? "" : nb_layout_names[c->shape.layout]);
     add_count(grid, m->n);
     nb_grid_put(grid, nb_format_ratio, &m->ratio);
     nb_grid_add_known(grid, m->n > 0, "%.2f", m->median);

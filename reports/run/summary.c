@@ -85,12 +85,10 @@ void nb_summary_core(const struct nb_summary *s, struct nb_strbuf *out) {
 
 static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%zu case%s", s->n_cases, s->n_cases == 1 ? "" : "s");
-    const char *separator = ": ";
-    for (int status = 0; status < NB_N_STATUSES; status++) {
-        if (!s->counts[status]) continue;
-        nb_strbuf_addf(out, "%s%zu %s", separator, s->counts[status], nb_status_name((enum nb_status)status));
-        separator = ", ";
-    }
+    int n = 0;
+    for (int k = 0; k < NB_N_STATUSES; k++)
+        if (s->counts[k])
+            nb_strbuf_addf(out, "%s%zu %s", n++ ? ", " : ": ", s->counts[k], nb_status_name((enum nb_status)k));
 }
 
 static void add_noise(const struct nb_summary *s, const struct nb_results *results, struct nb_strbuf *out) {
@@ -275,14 +273,11 @@ static void add_choices(const struct nb_results *r, const struct nb_record *owne
     for (size_t i = 0; i < r->n; i++) {
         const struct nb_record *first = &r->records[i];
         if (!first->implementation || !same_owner(first, owner) || !is_first(r, i, same_choice)) continue;
+        const size_t skip = plugin_length(first);
         nb_strbuf_addf(out, "; %s:", first->implementation);
-        const char *separator = " ";
-        for (size_t j = i; j < r->n; j++) {
-            if (!same_choice(&r->records[j], first) || !is_first(r, j, same_variant)) continue;
-            const size_t skip = plugin_length(first);
-            nb_strbuf_addf(out, "%s%s", separator, r->records[j].c.variant + (skip ? skip + 1 : 0));
-            separator = ", ";
-        }
+        for (size_t j = i; j < r->n; j++)
+            if (same_choice(&r->records[j], first) && is_first(r, j, same_variant))
+                nb_strbuf_addf(out, "%s%s", j > i ? ", " : " ", r->records[j].c.variant + (skip ? skip + 1 : 0));
     }
 }
 

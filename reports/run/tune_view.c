@@ -41,17 +41,12 @@ static void print_gain(const cJSON *topic, struct nb_strbuf *out) {
     nb_format_share(out, &(struct nb_interval){percent.value / 100, percent.low / 100, percent.high / 100});
 }
 
-/* Variant and shape: what a key begins with. */
-static void begin_of_key(const char *key, char *out, size_t n) {
-    const char *slash = key ? strchr(key, '/') : NULL, *end = slash ? strchr(slash + 1, '/') : NULL;
-    snprintf(out, n, "%.*s", end ? (int)(end - key) : (int)n - 1, key ? key : "?");
-}
-
 static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
     const cJSON *trial, *arm;
     cJSON_ArrayForEach(trial, nb_json_get(topic, "trials")) {
-        char label[160];
-        begin_of_key(nb_json_get_text(trial, "key"), label, sizeof label);
+        const char *key = nb_json_get_text(trial, "key"), *shape = key ? strchr(key, '/') : NULL,
+                   *rest = shape ? strchr(shape + 1, '/') : NULL;
+        char *label freed = rest ? nb_textf("%.*s", (int)(rest - key), key) : nb_strdup(key ? key : "?");
         add_text(out, "    ", label);
         nb_strbuf_add(out, "\n");
         cJSON_ArrayForEach(arm, nb_json_get(trial, "arms")) {

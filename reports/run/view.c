@@ -114,11 +114,6 @@ static bool is_group_axis(const struct nb_axis *axis) {
     return nb_name_find(names, axis->name) >= 0;
 }
 
-/* A kernel's name stands for its own properties, all but its width. */
-static bool is_hidden(const struct nb_axis *axis) {
-    return axis->kind == NB_AXIS_SELECT && !is_group_axis(axis) && strcmp(axis->name, "width") != 0;
-}
-
 /* Number of different values, up to 2; an axis that means nothing for a case has no value there. */
 static int count_values(const struct nb_results *results, const struct nb_axis *axis, struct nb_strbuf *first) {
     int n = 0;
@@ -159,8 +154,11 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
     struct nb_strbuf constants = nb_strbuf_empty(), value released_by(nb_strbuf_release) = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
         nb_strbuf_clear(&value);
-        int n = is_hidden(&nb_axes[a]) ? 0 : count_values(view->results, &nb_axes[a], &value);
-        roles[a] = role_of(view->results, &nb_axes[a], n);
+        const struct nb_axis *axis = &nb_axes[a];
+        /* A kernel's name stands for its own properties, all but its width. */
+        const bool by_name = axis->kind == NB_AXIS_SELECT && !is_group_axis(axis) && strcmp(axis->name, "width") != 0;
+        const int n = by_name ? 0 : count_values(view->results, axis, &value);
+        roles[a] = role_of(view->results, axis, n);
         if (roles[a] != CONSTANT) continue;
         nb_strbuf_addf(&constants, "%s%s ", constants.len ? ", " : "", nb_axes[a].name);
         nb_strbuf_add(&constants, n == 1 ? value.text : "by kernel");
@@ -224,13 +222,6 @@ static void release_sections(struct nb_view *view) {
     view->n_sections = 0;
 }
 
-static void add_axis_columns(struct nb_view *view, const enum role *roles) {
-    for (size_t a = 0; a < nb_n_axes; a++)
-        if (roles[a] == COLUMN && view->n_columns < NB_VIEW_COLUMNS)
-            view->columns[view->n_columns++] =
-                (struct nb_column){.title = nb_axes[a].name, .axis = &nb_axes[a], .priority = NB_KEEP};
-}
-
 static bool is_empty(const struct nb_view *view, const struct nb_column *column) {
     struct nb_strbuf cell released_by(nb_strbuf_release) = {0};
     for (size_t s = 0; s < view->n_sections && !cell.len; s++)
@@ -242,7 +233,10 @@ static bool is_empty(const struct nb_view *view, const struct nb_column *column)
 /* The kernel comes first, then what cases of one kernel differ in, then what was found. */
 static void make_columns(struct nb_view *view, const enum role *roles) {
     view->columns[view->n_columns++] = nb_measured_columns[0];
-    add_axis_columns(view, roles);
+    for (size_t a = 0; a < nb_n_axes; a++)
+        if (roles[a] == COLUMN && view->n_columns < NB_VIEW_COLUMNS)
+            view->columns[view->n_columns++] =
+                (struct nb_column){.title = nb_axes[a].name, .axis = &nb_axes[a], .priority = NB_KEEP};
     for (size_t i = 1; i < NB_N_MEASURED && view->n_columns < NB_VIEW_COLUMNS; i++)
         if (!is_empty(view, &nb_measured_columns[i])) view->columns[view->n_columns++] = nb_measured_columns[i];
 }

@@ -47,18 +47,13 @@ void nb_grid_release(struct nb_grid *grid) {
 
 void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style) {
     const size_t row = grid->n_cells / grid->n_columns;
-    grid->styles = nb_realloc(grid->styles, row + 1, sizeof *grid->styles);
-    while (grid->n_styles <= row) grid->styles[grid->n_styles++] = NB_GRID_PLAIN;
+    while (grid->n_styles <= row) *NB_PUSH(grid->styles, grid->n_styles) = NB_GRID_PLAIN;
     grid->styles[row] = style;
 }
 
 /* ---- table ---- */
 
 static const char *const style_codes[NB_GRID_N_STYLES] = {"", "\033[31m", "\033[33m", "\033[32m"};
-
-static const char *style_of(const struct nb_grid *grid, size_t row) {
-    return row < grid->n_styles ? style_codes[grid->styles[row]] : "";
-}
 
 static void trim_line(struct nb_strbuf *out) {
     while (out->len > 0 && out->text[out->len - 1] == ' ') out->text[--out->len] = '\0';
@@ -194,7 +189,8 @@ static bool print_line(const struct layout *l, const char **rest, bool first, st
 static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out) {
     const char **rest freed = nb_alloc(l->grid->n_columns, sizeof *rest);
     for (size_t row = 0; row < l->n_rows; row++) {
-        const char *style = color && row ? style_of(l->grid, row - 1) : "";
+        const bool styled = color && row > 0 && row <= l->grid->n_styles;
+        const char *style = styled ? style_codes[l->grid->styles[row - 1]] : "";
         for (size_t c = 0; c < l->grid->n_columns; c++) rest[c] = cell_at(l, row, c);
         for (bool first = true, more = true; more; first = false) {
             nb_strbuf_add(out, style);
