@@ -9,28 +9,14 @@
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
-#include "src/core/registry.h"
 #include "src/measure/pool.h"
+#include "tests/support/cases.h"
 
 enum { MAX_ROWS = 9 };
 
 static bool is_fast(const struct nb_kernel *k) {
     const char *ending = strstr(k->name, "_fast");
-    return ending && !ending[5] && k->pass == NB_FORWARD && k->op != NB_OP_BATCHNORM &&
-           !nb_cpu_refuses(k->cpu_features, k->width);
-}
-typedef void (*check_fn)(const struct nb_kernel *k);
-/* Every variant that can run here; at least one. */
-static void for_each_fast(check_fn check) {
-    int n = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t i = 0; i < nb_registry_size(); i++)
-        if (is_fast(nb_registry_at(i)->kernel)) {
-            check(nb_registry_at(i)->kernel);
-            n++;
-        }
-    cr_expect_gt(n, 0);
-    nb_registry_release();
+    return ending && !ending[5] && k->pass == NB_FORWARD && k->op != NB_OP_BATCHNORM;
 }
 
 /* Inputs of a call, and what its outputs should be. */
@@ -159,12 +145,12 @@ static void check_folding(const struct nb_kernel *k) {
                       k->variant, (long long)r, worst);
     }
 }
-Test(fast_rows, a_mean_is_not_folded_where_eps_outweighs_the_variance) { for_each_fast(check_folding); }
+Test(fast_rows, a_mean_is_not_folded_where_eps_outweighs_the_variance) { each_kernel(is_fast, check_folding); }
 
 /* ---- the second look of BatchNorm ---- */
 
 /* The first value of a channel, about which it is summed, is 10^4 standard deviations off the rest: so the variance would keep a digit or two. */
-static void check_look(const struct nb_kernel *k, uint32_t layout) {
+static void look_in(const struct nb_kernel *k, uint32_t layout) {
     enum { N = 8, C = 2, HW = 2500 };
     static float x[N * C * HW], y[N * C * HW], mean[C], rstd[C];
     struct nb_call call = {
@@ -196,18 +182,13 @@ static void check_look(const struct nb_kernel *k, uint32_t layout) {
                   (double)rstd[c], want);
     }
 }
-Test(fast_rows, a_batchnorm_looks_again_where_the_first_value_is_far_off) {
-    int n = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        if (strcmp(k->name, "batchnorm_fast") != 0 || k->dtype != NB_F32 || nb_cpu_refuses(k->cpu_features, k->width))
-            continue;
-        for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++) check_look(k, layout);
-        n++;
-    }
-    cr_expect_gt(n, 0);
+static bool is_batchnorm(const struct nb_kernel *k) {
+    return strcmp(k->name, "batchnorm_fast") == 0 && k->dtype == NB_F32;
 }
+static void check_look(const struct nb_kernel *k) {
+    for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++) look_in(k, layout);
+}
+Test(fast_rows, a_batchnorm_looks_again_where_the_first_value_is_far_off) { each_kernel(is_batchnorm, check_look); }
 
 /* ---- ties ---- */
 
@@ -243,7 +224,7 @@ static void check_all_ties(const struct nb_kernel *k) {
         check_ties(k, lengths[i], 4096);
     }
 }
-Test(fast_rows, ties_go_to_even) { for_each_fast(check_all_ties); }
+Test(fast_rows, ties_go_to_even) { each_kernel(is_fast, check_all_ties); }
 
 /* ---- NaN ---- */
 
@@ -259,7 +240,7 @@ static void check_nan_row(const struct nb_kernel *k) {
         cr_expect(i / b.cols == 4 ? isnan(got) : got == want, "%s: element %lld is %g", k->variant, (long long)i, got);
     }
 }
-Test(fast_rows, a_nan_takes_its_row_and_no_other) { for_each_fast(check_nan_row); }
+Test(fast_rows, a_nan_takes_its_row_and_no_other) { each_kernel(is_fast, check_nan_row); }
 
 /* Rounded on integers, a NaN with all bits set would carry over into a number. */
 static void check_nan_param(const struct nb_kernel *k) {
@@ -278,7 +259,7 @@ static void check_nan_param(const struct nb_kernel *k) {
         }
     }
 }
-Test(fast_rows, a_nan_parameter_takes_its_column_and_no_other) { for_each_fast(check_nan_param); }
+Test(fast_rows, a_nan_parameter_takes_its_column_and_no_other) { each_kernel(is_fast, check_nan_param); }
 
 /* ---- instructions beyond the variant's ---- */
 
@@ -310,4 +291,6 @@ static void check_native(const struct nb_kernel *k) {
     cr_expect_gt(n_subnormal, 0);
     cr_expect((k->flags & NB_FLAG_FLUSHES) || n_zero == 0, "%s does not declare that it flushes", k->variant);
 }
-Test(fast_rows, native_instructions_change_roundings_and_subnormal_numbers_alone) { for_each_fast(check_native); }
+Test(fast_rows, native_instructions_change_roundings_and_subnormal_numbers_alone) {
+    each_kernel(is_fast, check_native);
+}

@@ -24,19 +24,10 @@ static const int64_t lengths[N_LENGTHS] = {1,  2,  3,   5,   7,   15,  16,  17, 
 
 /* Rows of every kind, or the inputs as they were drawn. */
 static void check(struct nb_case *c, const struct nb_entry *entry, bool of_all_kinds) {
-    struct nb_inputs in released_by(nb_inputs_release) = {0};
-    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
-    struct nb_gradient gradient released_by(nb_gradient_release) = {0};
-    struct nb_checked checked;
-    const bool differentiates = c->pass == NB_BACKWARD && c->op != NB_OP_COPY;
+    struct solved s released_by(solved_release) = {.c = *c, .entry = entry};
     const char *key = key_of(c);
-    cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key);
-    if (of_all_kinds) fill_with_kinds(&in, c, 0);
-    cr_assert_eq(nb_saved_statistics_add(&in, c), 0, "%s: no statistics", key);
-    cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0, "%s: no oracle", key);
-    const struct nb_exact exact = {.oracle = &oracle, .gradient = differentiates ? &gradient : NULL};
-    if (differentiates) cr_assert_eq(nb_saved_statistics_gradient(&gradient, c, &in), 0, "%s: no gradient", key);
-    nb_check_case(c, entry, &in, &exact, &checked);
+    solve(&s, of_all_kinds);
+    const struct nb_checked checked = checked_by(&s);
     const bool is_lost = checked.status == NB_OUT_OF_RANGE && /* as the formula predicts, of one value too */
                          (of_all_kinds || c->shape.cols < 4 || checked.accuracy.loss == NB_LOSS_UNBOUNDED);
     cr_expect(checked.status == NB_OK || is_lost, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
@@ -133,46 +124,33 @@ Test(kernels, refuse_what_has_no_answer) {
 }
 
 /* Rows whose sum or squares overflow f32, two of them of numbers next to each other; the third is no such row. */
-Test(kernels, corrected_two_passes_are_right_where_squares_overflow) {
+static bool is_corrected(const struct nb_kernel *k) {
+    return strcmp(k->name, "layernorm_corrected") == 0 && k->dtype != NB_F16;
+}
+static void check_overflow(const struct nb_kernel *k) {
     static const double rows[][4] = {{0x1p126, 0x1.000002p126, 0x1p126, 0x1.000002p126},
                                      {0x1p126, 0x1.02p126, 0x1p126, 0x1.02p126},
                                      {-1, 1, -1, 1},
                                      {-0x1p100, 0x1p100, -0x1p100, 0x1p100}};
-    int n = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        float x[16], y[16], rstd[4];
-        struct nb_call call = {.struct_size = sizeof call,
-                               .rows = 4,
-                               .cols = 4,
-                               .eps = 0x1p-40,
-                               .x = x,
-                               .y = y,
-                               .x_stride = 4,
-                               .y_stride = 4,
-                               .rstd = rstd};
-        if (strcmp(k->name, "layernorm_corrected") != 0 || k->dtype == NB_F16 ||
-            nb_cpu_refuses(k->cpu_features, k->width))
-            continue;
-        for (uint32_t root = 0; root <= NB_ROOT_MUL_RECIP; root++)
-            for (uint32_t place = 0; place < NB_N_EPS_PLACES; place++) {
-                call.formula =
-                    (struct nb_formula){.struct_size = sizeof call.formula, .root = root, .eps_place = place};
-                for (int e = 0; e < 16; e++) nb_set(x, e, (enum nb_dtype)k->dtype, rows[e / 4][e % 4]);
-                if (k->dtype == NB_BF16) nb_set(x, 0, NB_BF16, (double)INFINITY);
-                cr_assert_eq(k->run(&call, 0, 0, 4), 0);
-                for (int e = 0; e < 16; e++) {
-                    const double got = nb_get(y, e, (enum nb_dtype)k->dtype), want = e % 2 ? 1 : -1;
-                    cr_expect(k->dtype == NB_BF16 && e < 4 ? isnan(got) : got == want, "%s: y[%d] is %g", k->variant, e,
-                              got);
-                }
-                cr_expect_eq(rstd[3], 0x1p-100f);
-                n++;
+    float x[16], y[16], rstd[4];
+    struct nb_call call = {
+        .struct_size = sizeof call, .rows = 4, .cols = 4, .eps = 0x1p-40, .x = x, .y = y, .rstd = rstd};
+    call.x_stride = call.y_stride = 4;
+    for (uint32_t root = 0; root <= NB_ROOT_MUL_RECIP; root++)
+        for (uint32_t place = 0; place < NB_N_EPS_PLACES; place++) {
+            call.formula = (struct nb_formula){.struct_size = sizeof call.formula, .root = root, .eps_place = place};
+            for (int e = 0; e < 16; e++) nb_set(x, e, (enum nb_dtype)k->dtype, rows[e / 4][e % 4]);
+            if (k->dtype == NB_BF16) nb_set(x, 0, NB_BF16, (double)INFINITY);
+            cr_assert_eq(k->run(&call, 0, 0, 4), 0);
+            for (int e = 0; e < 16; e++) {
+                const double got = nb_get(y, e, (enum nb_dtype)k->dtype), want = e % 2 ? 1 : -1;
+                cr_expect(k->dtype == NB_BF16 && e < 4 ? isnan(got) : got == want, "%s: y[%d] is %g", k->variant, e,
+                          got);
             }
-    }
-    cr_expect_gt(n, 0);
+            cr_expect_eq(rstd[3], 0x1p-100f);
+        }
 }
+Test(kernels, corrected_two_passes_are_right_where_squares_overflow) { each_kernel(is_corrected, check_overflow); }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
@@ -215,18 +193,12 @@ static void check_copy(const struct nb_kernel *k, int64_t cols, int64_t pad, siz
     }
 }
 
-Test(kernels, copies_move_every_bit_and_nothing_else) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    int n_copies = 0;
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        if (k->op != NB_OP_COPY || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        for (int64_t cols = 1; cols <= 300; cols += cols < 70 ? 1 : 23)
-            for (size_t shift = 0; shift < 4; shift++) {
-                check_copy(k, cols, 0, shift * 5);
-                check_copy(k, cols, shift == 0 ? 8 : 3, shift * 5);
-            }
-        n_copies++;
-    }
-    cr_expect_gt(n_copies, 0);
+static bool is_copy(const struct nb_kernel *k) { return k->op == NB_OP_COPY; }
+static void check_copies(const struct nb_kernel *k) {
+    for (int64_t cols = 1; cols <= 300; cols += cols < 70 ? 1 : 23)
+        for (size_t shift = 0; shift < 4; shift++) {
+            check_copy(k, cols, 0, shift * 5);
+            check_copy(k, cols, shift == 0 ? 8 : 3, shift * 5);
+        }
 }
+Test(kernels, copies_move_every_bit_and_nothing_else) { each_kernel(is_copy, check_copies); }

@@ -13,44 +13,14 @@
 #include "src/core/text.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
+#include "tests/support/cases.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 
-struct backward {
-    struct nb_case c;
-    const struct nb_entry *entry;
-    struct nb_inputs in;
-    struct nb_oracle oracle;
-    struct nb_gradient gradient;
-};
-
-/* "mistakes:rmsb_f32_in_double/shape:64x40" */
-static void begin(struct backward *s, const char *key) {
-    cr_assert_eq(nb_case_parse(&s->c, key), 0);
-    s->entry = entry_of("mistakes", s->c.variant);
-    nb_case_set_entry(&s->c, s->entry);
-    cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
-    cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
-    cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0);
-    cr_assert_eq(nb_saved_statistics_gradient(&s->gradient, &s->c, &s->in), 0);
-}
-
-static void end(struct backward *s) {
-    nb_gradient_release(&s->gradient);
-    nb_oracle_release(&s->oracle);
-    nb_inputs_release(&s->in);
-}
-
-static void check(const struct backward *s, struct nb_checked *checked) {
-    const struct nb_exact exact = {.oracle = &s->oracle, .gradient = &s->gradient};
-    nb_check_case(&s->c, s->entry, &s->in, &exact, checked);
-}
-
 static void comes_out(const char *key, enum nb_status status, const char *reason) {
-    struct backward s released_by(end);
-    struct nb_checked checked;
-    begin(&s, key);
-    check(&s, &checked);
+    struct solved s released_by(solved_release);
+    solve_key(&s, key);
+    const struct nb_checked checked = checked_by(&s);
     cr_expect_eq(checked.status, status, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
     cr_expect(strstr(checked.reason, reason), "%s: '%s' does not say '%s'", key, checked.reason, reason);
     cr_expect_eq(checked.digests != NULL, nb_status_timed(status));
@@ -60,11 +30,11 @@ static void comes_out(const char *key, enum nb_status status, const char *reason
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
-    struct backward s released_by(end);
+    struct solved s released_by(solved_release);
     struct nb_case other;
     struct nb_call call = {0}, second = {0};
     struct nb_buffers b released_by(nb_buffers_release);
-    begin(&s, "mistakes:rmsb_f32_in_double/shape:6x10/eps:1e-5");
+    solve_key(&s, "mistakes:rmsb_f32_in_double/shape:6x10/eps:1e-5");
     other = s.c;
     other.formula.affine = NB_AFFINE_GAMMA_BETA;
     nb_case_set_kernel(&other, entry_of("mistakes", "mistakes:lnb_f32_in_double")->kernel, "mistakes");
@@ -141,10 +111,10 @@ Test(backward, a_kernel_is_judged_by_the_rstd_that_it_declares_to_use) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char key[200];
         double dx[4];
-        struct backward s released_by(end);
+        struct solved s released_by(solved_release);
         snprintf(key, sizeof key,
                  "mistakes:rmsb_f32_%s/shape:1x4/data:values(1,0,0,0)/dy:parallel/eps:1e-4/affine:none", cases[i].key);
-        begin(&s, key);
+        solve_key(&s, key);
         nb_gradient_row(&s.gradient, 0, dx);
         cr_expect_float_eq(dx[0], cases[i].dx, 1e-12, "%s: %.12g", key, dx[0]);
         comes_out(key, cases[i].status, "");
@@ -163,11 +133,11 @@ Test(backward, dy_is_an_axis) {
         {"zeros", 0, 0}, {"values(3,-4)", 3, -4}, {"parallel", 5, 7}, {"tests/data/minilm_embed_x.npy", NAN, NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct nb_strbuf key released_by(nb_strbuf_release) = {0}, given released_by(nb_strbuf_release) = {0};
-        struct backward s released_by(end);
+        struct solved s released_by(solved_release);
         const bool file = isnan(cases[i].first);
         nb_strbuf_addf(&given, "mistakes:rmsb_f32_in_double/shape:2x%d/data:%s/dy:%s", file ? 384 : 4,
                        file ? "normal" : "values(5,7)", file ? "tests%2Fdata%2Fminilm_embed_x.npy" : cases[i].dy);
-        begin(&s, given.text);
+        solve_key(&s, given.text);
         nb_case_key(&s.c, &key);
         cr_expect_not_null(strstr(key.text, "/dy:"), "%s", key.text);
         const float *dy = s.in.dy;
@@ -183,10 +153,8 @@ Test(backward, dy_is_an_axis) {
     cr_expect_null(strstr(key.text, "dy:"), "a key is as it was: %s", key.text);
 }
 
-static char *judged_by(const struct backward *s, const struct nb_gradient *gradient) {
-    struct nb_checked checked;
-    const struct nb_exact exact = {.oracle = &s->oracle, .gradient = gradient};
-    nb_check_case(&s->c, s->entry, &s->in, &exact, &checked);
+static char *judged_by(const struct solved *s) {
+    const struct nb_checked checked = checked_by(s);
     char *text = json_text_of(nb_accuracy_to_json(&checked.accuracy, nb_number_of(s->in.dtype)));
     free(checked.digests);
     return text;
@@ -194,25 +162,25 @@ static char *judged_by(const struct backward *s, const struct nb_gradient *gradi
 
 /* What is exact is shared by cases of one mathematics; how a case computes is its own: here in bf16 throughout. */
 Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
-    struct backward s released_by(end);
+    struct solved s released_by(solved_release);
     struct nb_gradient own released_by(nb_gradient_release);
-    begin(&s, "layernorm_backward_plain_v256_bf16/shape:64x40/data:normal");
-    char *usual = judged_by(&s, &s.gradient);
+    solve_key(&s, "layernorm_backward_plain_v256_bf16/shape:64x40/data:normal");
+    char *usual = judged_by(&s);
     s.c.stats_dtype = NB_STATS_X;
-    char *shared = judged_by(&s, &s.gradient);
-    const struct nb_case narrow = s.c;
-    cr_assert_eq(nb_saved_statistics_gradient(&own, &narrow, &s.in), 0);
-    char *apart = judged_by(&s, &own);
+    char *shared = judged_by(&s);
+    struct solved narrow = s;
+    cr_assert_eq(nb_saved_statistics_gradient(&own, &narrow.c, &s.in), 0);
+    narrow.gradient = own;
+    char *apart = judged_by(&narrow);
     cr_expect_str_eq(shared, apart);
     cr_expect_str_neq(shared, usual);
 }
 
 Test(backward, the_record_has_what_was_judged) {
-    struct backward s released_by(end);
-    struct nb_checked checked;
+    struct solved s released_by(solved_release);
     struct nb_accuracy read;
-    begin(&s, "mistakes:lnb_f32_in_double/shape:64x40");
-    check(&s, &checked);
+    solve_key(&s, "mistakes:lnb_f32_in_double/shape:64x40");
+    const struct nb_checked checked = checked_by(&s);
     const struct nb_accuracy *a = &checked.accuracy;
     cr_expect(a->has_parameters && a->dgamma.n == 40 && a->dbeta.n == 40 && a->dalpha.n == 0);
     cr_expect(a->dgamma.ratio > 0 && a->dgamma.ratio <= 1 && a->dbeta.norm_u <= 1, "%g %g", a->dgamma.ratio,
@@ -225,22 +193,14 @@ Test(backward, the_record_has_what_was_judged) {
     free(checked.digests);
 }
 
-static struct nb_metamorphic tried(const char *key) {
-    struct backward s released_by(end);
-    struct nb_metamorphic m;
-    begin(&s, key);
-    nb_metamorphic_check(&s.c, s.entry, &s.oracle, &m);
-    return m;
-}
-
 Test(backward, a_gradient_is_linear_in_what_comes_in) {
-    const struct nb_metamorphic whole = tried("mistakes:addlnb_f32_correct/shape:8x40");
+    const struct nb_metamorphic whole = related_by("mistakes:addlnb_f32_correct/shape:8x40");
     static const enum nb_relation asked[] = {NB_REL_SCALE, NB_REL_NEGATE, NB_REL_ROW_ORDER,
                                              NB_REL_BATCH, NB_REL_RANGES, NB_REL_TWICE};
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
         cr_expect_eq(whole.relations[asked[i]].verdict, NB_HOLDS, "%s: %s", nb_relation_name(asked[i]),
                      whole.relations[asked[i]].reason);
-    const struct nb_metamorphic up = tried("mistakes:rmsb_f32_floors/shape:8x40");
+    const struct nb_metamorphic up = related_by("mistakes:rmsb_f32_floors/shape:8x40");
     cr_expect_eq(up.relations[NB_REL_NEGATE].verdict, NB_BROKEN);
     cr_expect_eq(up.relations[NB_REL_SCALE].verdict, NB_HOLDS);
 }

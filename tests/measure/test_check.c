@@ -8,6 +8,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/check.h"
+#include "tests/support/cases.h"
 
 static int64_t n_calls, wrong_call;
 
@@ -37,14 +38,11 @@ static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
 
 static struct nb_checked check(const struct nb_case *c) {
     const struct nb_entry entry = {.kernel = &kernel, .file = "sometimes"};
-    struct nb_inputs in released_by(nb_inputs_release) = {0};
-    struct nb_oracle oracle released_by(nb_oracle_release) = {0};
-    struct nb_checked checked;
-    cr_assert_eq(nb_inputs_init(&in, c), 0);
-    cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0);
+    struct solved s released_by(solved_release) = {.c = *c, .entry = &entry};
+    solve(&s, false);
     n_calls = 0;
-    nb_check_case(c, &entry, &in, &(struct nb_exact){.oracle = &oracle}, &checked);
-    nb_check_on(c, &entry, &in, &checked);
+    struct nb_checked checked = checked_by(&s);
+    nb_check_on(c, &entry, &s.in, &checked);
     free(checked.digests);
     return checked;
 }

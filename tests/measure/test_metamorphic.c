@@ -6,26 +6,11 @@
 #include "src/core/case.h"
 #include "src/core/registry.h"
 #include "src/measure/metamorphic.h"
-#include "tests/support/trials.h"
-
-/* "mistakes:rms_f32_by_place/shape:4x64/data:normal" */
-static struct nb_metamorphic tried(const char *key) {
-    struct nb_case c;
-    struct nb_inputs in released_by(nb_inputs_release);
-    struct nb_oracle oracle released_by(nb_oracle_release);
-    struct nb_metamorphic m;
-    cr_assert_eq(nb_case_parse(&c, key), 0);
-    const struct nb_entry *entry = entry_of("mistakes", c.variant);
-    nb_case_set_entry(&c, entry);
-    cr_assert_eq(nb_inputs_init(&in, &c), 0);
-    cr_assert_eq(nb_oracle_init(&oracle, &c, &in), 0);
-    nb_metamorphic_check(&c, entry, &oracle, &m);
-    return m;
-}
+#include "tests/support/cases.h"
 
 /* All relations but this one hold, or are not promised; but a fault that changes a bit may show in exact rows too. */
 static void only_breaks(const char *key, int broken) {
-    struct nb_metamorphic m = tried(key);
+    struct nb_metamorphic m = related_by(key);
     for (int i = 0; i < NB_N_RELATIONS; i++) {
         if (i == NB_REL_EXACT && broken >= 0 && i != broken) continue;
         const bool breaks = m.relations[i].verdict == NB_BROKEN;
@@ -37,7 +22,7 @@ static void only_breaks(const char *key, int broken) {
 
 Test(metamorphic, a_correct_kernel_keeps_every_relation) {
     only_breaks("mistakes:rms_f32_in_double/shape:4x64", -1);
-    struct nb_metamorphic m = tried("mistakes:rms_f32_in_double/shape:4x64");
+    struct nb_metamorphic m = related_by("mistakes:rms_f32_in_double/shape:4x64");
     cr_expect_eq(m.relations[NB_REL_SCALE].verdict, NB_HOLDS);
     cr_expect_eq(m.relations[NB_REL_PERMUTE].verdict, NB_HOLDS);
     cr_expect_eq(m.relations[NB_REL_SQUARES].verdict, NB_HOLDS);
@@ -89,18 +74,18 @@ Test(metamorphic, correct_kernels_are_exact_where_nothing_is_rounded) {
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
         char key[128];
         snprintf(key, sizeof key, "mistakes:%s", right[i]);
-        struct nb_metamorphic m = tried(key);
+        struct nb_metamorphic m = related_by(key);
         cr_expect_eq(m.relations[NB_REL_EXACT].verdict, NB_HOLDS, "%s: %s", key, m.relations[NB_REL_EXACT].reason);
     }
 }
 Test(metamorphic, calls_that_differ_by_turns_are_not_repeatable) {
-    struct nb_metamorphic m = tried("mistakes:rms_f32_by_turn/shape:4x64");
+    struct nb_metamorphic m = related_by("mistakes:rms_f32_by_turn/shape:4x64");
     cr_expect(m.relations[NB_REL_TWICE].verdict == NB_BROKEN || m.relations[NB_REL_NEGATE].verdict == NB_BROKEN);
 }
 /* The shift is by about the largest element, so that rho stays near 1: on short rows of one sign one pass loses enough there. */
 Test(metamorphic, a_variance_by_one_pass_that_claims_two_fails_where_it_cancels) {
     struct nb_metamorphic m =
-        tried("mistakes:ln_f32_one_pass_unclamped/shape:4x4096/data:noise(1,1e-4)/eps:1e-12/affine:none");
+        related_by("mistakes:ln_f32_one_pass_unclamped/shape:4x4096/data:noise(1,1e-4)/eps:1e-12/affine:none");
     cr_expect(m.relations[NB_REL_SQUARES].verdict == NB_BROKEN, "%g", m.relations[NB_REL_SQUARES].figure);
 }
 

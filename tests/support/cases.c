@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "src/core/axes.h"
+#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
 #include "src/lab/probe/probe_box.h"
 #include "tests/support/files.h"
 #include "tests/support/numerics.h"
+#include "tests/support/trials.h"
 
 struct nb_kernel kernel_of(uint32_t op, uint32_t dtype) {
     return (struct nb_kernel){.struct_size = sizeof(struct nb_kernel),
@@ -113,6 +115,19 @@ int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formul
     return nb_kernel_applicable(entry->kernel, &call) ? -1 : 0;
 }
 
+void each_kernel(bool (*is)(const struct nb_kernel *k), void (*check)(const struct nb_kernel *k)) {
+    int n = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        if (!is(k) || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        check(k);
+        n++;
+    }
+    cr_expect_gt(n, 0);
+    nb_registry_release();
+}
+
 void fill_with_kinds(struct nb_inputs *in, struct nb_case *c, int first) {
     struct random_state r = {(uint64_t)first + 5};
     const struct nb_shape *s = &c->shape;
@@ -141,4 +156,45 @@ bool same_case(const struct nb_case *a, const struct nb_case *b) {
            strcmp(a->eps_text, b->eps_text) == 0 && strcmp(a->k_text, b->k_text) == 0 && a->mode == b->mode &&
            a->pad == b->pad && a->threads == b->threads && a->cache == b->cache && strcmp(a->data, b->data) == 0 &&
            a->seed == b->seed;
+}
+
+static bool differentiates(const struct nb_case *c) { return c->pass == NB_BACKWARD && c->op != NB_OP_COPY; }
+
+void solve(struct solved *s, bool of_all_kinds) {
+    const char *key = key_of(&s->c);
+    cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0, "%s: no inputs", key);
+    if (of_all_kinds) fill_with_kinds(&s->in, &s->c, 0);
+    cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0, "%s: no statistics", key);
+    cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0, "%s: no oracle", key);
+    if (differentiates(&s->c))
+        cr_assert_eq(nb_saved_statistics_gradient(&s->gradient, &s->c, &s->in), 0, "%s: no gradient", key);
+}
+
+void solve_key(struct solved *s, const char *key) {
+    *s = (struct solved){0};
+    cr_assert_eq(nb_case_parse(&s->c, key), 0, "%s", key);
+    s->entry = entry_of("mistakes", s->c.variant);
+    nb_case_set_entry(&s->c, s->entry);
+    solve(s, false);
+}
+
+struct nb_checked checked_by(const struct solved *s) {
+    struct nb_checked checked;
+    const struct nb_exact exact = {.oracle = &s->oracle, .gradient = differentiates(&s->c) ? &s->gradient : NULL};
+    nb_check_case(&s->c, s->entry, &s->in, &exact, &checked);
+    return checked;
+}
+
+void solved_release(struct solved *s) {
+    nb_gradient_release(&s->gradient);
+    nb_oracle_release(&s->oracle);
+    nb_inputs_release(&s->in);
+}
+
+struct nb_metamorphic related_by(const char *key) {
+    struct solved s released_by(solved_release);
+    struct nb_metamorphic m;
+    solve_key(&s, key);
+    nb_metamorphic_check(&s.c, s.entry, &s.oracle, &m);
+    return m;
 }

@@ -42,37 +42,33 @@ static void allocate(struct problem *p) {
     }
 }
 
-void problem_init(struct problem *p, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
+static void init_shape(struct problem *p, uint32_t op, enum nb_dtype dtype, struct nb_shape shape, int64_t n_params) {
     *p = (struct problem){.c = {.op = op,
                                 .dtype = dtype,
                                 .eps = 1e-5,
                                 .alpha = 0.5,
                                 .momentum = 0.1,
-                                .k = cols,
+                                .k = shape.cols,
                                 .variance = NB_VAR_TWOPASS,
-                                .shape = {.layout = NB_ROWS, .rows = rows, .cols = cols},
-                                .formula = {.root = NB_ROOT_MUL_RECIP}}};
-    p->in = (struct nb_inputs){.dtype = dtype, .rows = rows, .cols = cols, .n_params = cols};
+                                .shape = shape,
+                                .formula = {.root = NB_ROOT_MUL_RECIP}},
+                          .in = {.dtype = dtype, .rows = shape.rows, .cols = shape.cols, .n_params = n_params}};
     allocate(p);
+}
+
+void problem_init(struct problem *p, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
+    init_shape(p, op, dtype, (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = cols}, cols);
 }
 
 void problem_init_batchnorm(struct problem *p, uint32_t layout, enum nb_dtype dtype, int64_t n, int64_t channels,
                             int64_t hw) {
-    const bool nchw = layout == NB_NCHW;
-    *p = (struct problem){
-        .c = {.op = NB_OP_BATCHNORM, .dtype = dtype, .eps = 1e-5, .momentum = 0.1, .variance = NB_VAR_TWOPASS}};
-    p->c.formula.root = NB_ROOT_MUL_RECIP;
-    p->c.shape = (struct nb_shape){.layout = layout, .n = n, .c = channels, .hw = hw};
-    p->c.shape.rows = nchw ? n * channels : n * hw;
-    p->c.shape.cols = nchw ? hw : channels;
-    p->in = (struct nb_inputs){.dtype = dtype, .rows = p->c.shape.rows, .cols = p->c.shape.cols, .n_params = channels};
-    allocate(p);
+    struct nb_shape shape = {.layout = layout, .n = n, .c = channels, .hw = hw};
+    shape.rows = n * (layout == NB_NCHW ? channels : hw);
+    shape.cols = layout == NB_NCHW ? hw : channels;
+    init_shape(p, NB_OP_BATCHNORM, dtype, shape, channels);
 }
 
-void problem_free(struct problem *p) {
-    nb_free_all(p->in.x, p->in.residual, p->in.gamma_f32, p->in.beta_f32, p->in.gamma_x, p->in.beta_x,
-                p->in.running_mean, p->in.running_var);
-}
+void problem_free(struct problem *p) { nb_inputs_release(&p->in); }
 
 void problem_set(struct problem *p, int64_t i, double v) { nb_set(p->in.x, i, p->in.dtype, v); }
 
@@ -187,6 +183,6 @@ void backward_gradient(struct nb_gradient *g, const struct backward *b) {
 }
 
 void backward_free(struct backward *b) {
-    nb_free_all(b->p.in.dy, b->p.in.dresidual_out, b->mean, b->rstd);
+    nb_free_all(b->mean, b->rstd);
     problem_free(&b->p);
 }
