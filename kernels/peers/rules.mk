@@ -14,7 +14,7 @@ PEERS_DIR ?= $(CURDIR)/peers
 # What an adapter is made of: its kernels as OP.PASS.DTYPE, its sources, the library it asks for.
 norms := $(foreach o,layernorm rmsnorm batchnorm,$(foreach p,forward backward,$(foreach d,f32 f16 bf16,$o.$p.$d)))
 peer_kernels_onednn := $(norms)
-peer_sources_onednn := onednn onednn_primitive onednn_library library
+peer_sources_onednn := onednn library
 peer_library_onednn := lib/libdnnl.so.3
 peer_kernels_onednn-omp := $(norms)
 peer_sources_onednn-omp := $(peer_sources_onednn)
