@@ -30,30 +30,17 @@ struct backward_row {
     vec mean, rstd;
 };
 
-NB_INLINE vec load_lanes(const elem *p, int64_t i, int64_t lanes) {
-    return lanes == NB_LANES ? vec_load(p + i) : vec_load_tail(p + i, lanes);
-}
-NB_INLINE vec load_lanes_f32(const float *p, int64_t i, int64_t lanes) {
-    return lanes == NB_LANES ? vec_load_f32(p + i) : vec_load_f32_tail(p + i, lanes);
-}
-NB_INLINE void store_lanes(elem *p, int64_t i, vec v, int64_t lanes) {
-    if (lanes == NB_LANES)
-        vec_store(p + i, v);
-    else
-        vec_store_tail(p + i, v, lanes);
-}
-
 /* dy w; 0 in absent lanes, whose dy is 0. */
 NB_INLINE vec weighted(vec dy, const void *gamma, int64_t i, int64_t lanes, struct backward_form f) {
     if (f.affine == NB_AFFINE_NONE) return dy;
-    vec w = f.param_elem ? load_lanes((const elem *)gamma, i, lanes) : load_lanes_f32((const float *)gamma, i, lanes);
+    vec w = typed_load_lanes(gamma, i, lanes, f.param_elem);
     if (f.offset) w = w + vec_set1(1.0f);
     return dy * w;
 }
 
 /* (x - mean) rstd; 0 in absent lanes, so that whatever mean and rstd are, they add nothing. */
 NB_INLINE vec xhat_at(const struct backward_row *r, int64_t i, int64_t lanes, struct backward_form f) {
-    vec x = load_lanes(r->x, i, lanes);
+    vec x = typed_load_lanes(r->x, i, lanes, true);
     if (f.centre) x = x - r->mean;
     x = x * r->rstd;
     return lanes == NB_LANES ? x : vec_keep(x, lanes);
@@ -68,7 +55,7 @@ struct plain_sums {
 
 NB_INLINE void add_to_row_sums(vec *g, vec *gx, const struct backward_row *r, int64_t i, int64_t lanes,
                                struct backward_form f) {
-    const vec v = weighted(load_lanes(r->dy, i, lanes), r->gamma, i, lanes, f);
+    const vec v = weighted(typed_load_lanes(r->dy, i, lanes, true), r->gamma, i, lanes, f);
     if (f.centre) *g = *g + v;
     *gx = vec_fma(v, xhat_at(r, i, lanes, f), *gx);
 }
@@ -163,15 +150,15 @@ NB_INLINE vec minus_gx_at(struct row_shares s, int64_t i, struct backward_form f
 
 NB_INLINE void finish_element(const struct backward_row *r, struct row_shares s, float *sums, int64_t padded, int64_t i,
                               int64_t lanes, struct backward_form f) {
-    const vec dy = load_lanes(r->dy, i, lanes), xhat = xhat_at(r, i, lanes, f);
+    const vec dy = typed_load_lanes(r->dy, i, lanes, true), xhat = xhat_at(r, i, lanes, f);
     vec d = weighted(dy, r->gamma, i, lanes, f);
     if (f.centre) d = d + s.minus_g;
     d = vec_fma(xhat, minus_gx_at(s, i, f), d);
     if (f.add)
-        d = vec_fma(d, r->rstd, load_lanes(r->residual, i, lanes));
+        d = vec_fma(d, r->rstd, typed_load_lanes(r->residual, i, lanes, true));
     else
         d = d * r->rstd;
-    if (r->dx) store_lanes(r->dx, i, d, lanes);
+    if (r->dx) typed_store_lanes(r->dx, i, d, lanes, true);
     add_to_column_sums(sums, padded, dy, xhat, i, f);
 }
 

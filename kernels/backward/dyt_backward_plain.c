@@ -15,10 +15,11 @@ struct dyt_row {
 /* Returns g x (1 - t^2). */
 NB_INLINE vec element(const struct dyt_row *r, float *sums, int64_t padded, int64_t i, int64_t lanes,
                       struct backward_form f) {
-    const vec x = load_lanes(r->x, i, lanes), dy = load_lanes(r->dy, i, lanes), t = vec_tanh(r->alpha * x);
+    const vec x = typed_load_lanes(r->x, i, lanes, true), dy = typed_load_lanes(r->dy, i, lanes, true),
+              t = vec_tanh(r->alpha * x);
     const vec slope = vec_fma(vec_set1(0.0f) - t, t, vec_set1(1.0f));
     const vec g = weighted(dy, r->gamma, i, lanes, f) * slope;
-    if (r->dx) store_lanes(r->dx, i, r->alpha * g, lanes);
+    if (r->dx) typed_store_lanes(r->dx, i, r->alpha * g, lanes, true);
     add_to_column_sums(sums, padded, dy, t, i, f);
     return g * x;
 }

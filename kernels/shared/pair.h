@@ -17,11 +17,13 @@
  * or hands on, is quiet and has its low half clear). */
 
 typedef raw bf16_bits;
+#if !defined(__x86_64__) || NB_LANES == 4
+NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
+NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { nb_store_16_tail(p, v, n); }
+#endif
 #if !defined(__x86_64__) /* by operators, of lanes of 32 bits */
 NB_INLINE bf16_bits bits_load(const elem *p) { return raw_load((const char *)p); }
 NB_INLINE void bits_store(elem *p, bf16_bits v) { raw_store((char *)p, v); }
-NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
-NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { nb_store_16_tail(p, v, n); }
 NB_INLINE vec bits_even(bf16_bits v) { return (vec)(v << 16); }
 NB_INLINE vec bits_odd(bf16_bits v) { return (vec)(v & 0xffff0000u); }
 NB_INLINE bf16_bits bits_join(vec even, vec odd) { return (bf16_bits)even >> 16 | ((bf16_bits)odd & 0xffff0000u); }
@@ -36,16 +38,15 @@ NB_INLINE vec odd_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 1, 
 NB_INLINE vec even_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
 NB_INLINE vec odd_lanes(vec a, vec b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15); }
 #endif
-#elif NB_LANES == 16
-NB_INLINE bf16_bits bits_load(const elem *p) { return _mm512_loadu_si512(p); }
-NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm512_storeu_si512(p, v); }
+#else
+NB_INLINE bf16_bits bits_load(const elem *p) { return NB_RAW(loadu)((const raw *)p); }
+NB_INLINE void bits_store(elem *p, bf16_bits v) { NB_RAW(storeu)((raw *)p, v); }
+NB_INLINE vec bits_even(bf16_bits v) { return (vec)NB_VEC(slli_epi32)(v, 16); }
+NB_INLINE vec bits_odd(bf16_bits v) { return (vec)NB_RAW(and)(v, NB_VEC(set1_epi32)((int)0xffff0000u)); }
+#if NB_LANES == 16
 NB_INLINE __mmask32 bits_below(int64_t n) { return (__mmask32)_bzhi_u32(0xffffffffu, (unsigned)n); }
 NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return _mm512_maskz_loadu_epi16(bits_below(n), p); }
 NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { _mm512_mask_storeu_epi16(p, bits_below(n), v); }
-NB_INLINE vec bits_even(bf16_bits v) { return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16)); }
-NB_INLINE vec bits_odd(bf16_bits v) {
-    return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000u)));
-}
 /* The upper halves of each, interleaved. */
 NB_INLINE bf16_bits bits_join(vec even, vec odd) {
     const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16), upper = _mm512_set1_epi32((int)0xffff0000u);
@@ -66,9 +67,18 @@ NB_INLINE vec odd_lanes(vec a, vec b) {
     const __m512i at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, at, b);
 }
-#elif NB_LANES == 8
-NB_INLINE bf16_bits bits_load(const elem *p) { return _mm256_loadu_si256((const __m256i *)p); }
-NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm256_storeu_si256((__m256i *)p, v); }
+#else
+NB_INLINE bf16_bits bits_join(vec even, vec odd) {
+    return NB_VEC(blend_epi16)(NB_VEC(srli_epi32)((raw)even, 16), (raw)odd, 0xaa);
+}
+NB_INLINE vec bits_round(vec v) {
+    const raw u = (raw)v, parity = NB_RAW(and)(NB_VEC(srli_epi32)(u, 16), NB_VEC(set1_epi32)(1));
+    return (vec)NB_VEC(add_epi32)(NB_VEC(add_epi32)(u, NB_VEC(set1_epi32)(0x7fff)), parity);
+}
+#if NB_LANES == 4
+NB_INLINE vec even_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)); }
+NB_INLINE vec odd_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
+#else
 NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) {
     if (n < 8) return _mm256_zextsi128_si256(nb_load_16_tail(p, n));
     const __m128i low = _mm_loadu_si128((const __m128i *)p);
@@ -82,41 +92,14 @@ NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) {
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(v));
     nb_store_16_tail(p + 8, _mm256_extracti128_si256(v, 1), n - 8);
 }
-NB_INLINE vec bits_even(bf16_bits v) { return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16)); }
-NB_INLINE vec bits_odd(bf16_bits v) {
-    return _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000u)));
-}
-NB_INLINE bf16_bits bits_join(vec even, vec odd) {
-    return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(even), 16), _mm256_castps_si256(odd), 0xaa);
-}
-NB_INLINE vec bits_round(vec v) {
-    const __m256i u = _mm256_castps_si256(v);
-    const __m256i parity = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), parity));
-}
 /* Within halves by one shuffle, then the quarters into place. */
 NB_INLINE vec in_order(vec v) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
 }
 NB_INLINE vec even_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0))); }
 NB_INLINE vec odd_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))); }
-#elif NB_LANES == 4
-NB_INLINE bf16_bits bits_load(const elem *p) { return _mm_loadu_si128((const __m128i *)p); }
-NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm_storeu_si128((__m128i *)p, v); }
-NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
-NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { nb_store_16_tail(p, v, n); }
-NB_INLINE vec bits_even(bf16_bits v) { return _mm_castsi128_ps(_mm_slli_epi32(v, 16)); }
-NB_INLINE vec bits_odd(bf16_bits v) { return _mm_castsi128_ps(_mm_and_si128(v, _mm_set1_epi32((int)0xffff0000u))); }
-NB_INLINE bf16_bits bits_join(vec even, vec odd) {
-    return _mm_blend_epi16(_mm_srli_epi32(_mm_castps_si128(even), 16), _mm_castps_si128(odd), 0xaa);
-}
-NB_INLINE vec bits_round(vec v) {
-    const __m128i u = _mm_castps_si128(v);
-    const __m128i parity = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
-    return _mm_castsi128_ps(_mm_add_epi32(_mm_add_epi32(u, _mm_set1_epi32(0x7fff)), parity));
-}
-NB_INLINE vec even_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)); }
-NB_INLINE vec odd_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
+#endif
+#endif
 #endif
 NB_INLINE vec bits_upper(vec v) { return bits_odd((bf16_bits)v); }
 #endif
@@ -130,30 +113,17 @@ NB_INLINE vec bits_upper(vec v) { return bits_odd((bf16_bits)v); }
 struct ties {
     bf16_bits least;
 };
-#if NB_LANES == 8
-NB_INLINE struct ties ties_none(void) { return (struct ties){_mm256_set1_epi32(-1)}; }
+NB_INLINE struct ties ties_none(void) { return (struct ties){NB_VEC(set1_epi32)(-1)}; }
 NB_INLINE bool ties_met(struct ties t) {
-    return (_mm256_movemask_epi8(_mm256_cmpeq_epi16(t.least, _mm256_setzero_si256())) & 0x33333333) != 0;
+    const int zero = NB_VEC(movemask_epi8)(NB_VEC(cmpeq_epi16)(t.least, NB_RAW(setzero)()));
+    return (zero & (0x33333333 >> (32 - 4 * NB_LANES))) != 0;
 }
 NB_INLINE bf16_bits bits_join_up(vec even, vec odd, struct ties *t) {
-    const __m256i half = _mm256_set1_epi32(0x8000);
-    const __m256i a = _mm256_add_epi32(_mm256_castps_si256(even), half);
-    const __m256i b = _mm256_add_epi32(_mm256_castps_si256(odd), half);
-    t->least = _mm256_min_epu16(t->least, _mm256_min_epu16(a, b));
-    return bits_join(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+    const raw half = NB_VEC(set1_epi32)(0x8000);
+    const raw a = NB_VEC(add_epi32)((raw)even, half), b = NB_VEC(add_epi32)((raw)odd, half);
+    t->least = NB_VEC(min_epu16)(t->least, NB_VEC(min_epu16)(a, b));
+    return bits_join((vec)a, (vec)b);
 }
-#else
-NB_INLINE struct ties ties_none(void) { return (struct ties){_mm_set1_epi32(-1)}; }
-NB_INLINE bool ties_met(struct ties t) {
-    return (_mm_movemask_epi8(_mm_cmpeq_epi16(t.least, _mm_setzero_si128())) & 0x3333) != 0;
-}
-NB_INLINE bf16_bits bits_join_up(vec even, vec odd, struct ties *t) {
-    const __m128i half = _mm_set1_epi32(0x8000);
-    const __m128i a = _mm_add_epi32(_mm_castps_si128(even), half), b = _mm_add_epi32(_mm_castps_si128(odd), half);
-    t->least = _mm_min_epu16(t->least, _mm_min_epu16(a, b));
-    return bits_join(_mm_castsi128_ps(a), _mm_castsi128_ps(b));
-}
-#endif
 #else
 #define PAIR_ROUNDS_UP 0
 struct ties {
