@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scratch of the fast BatchNorm kernels. Matrix: for every block four arrays over columns, then coefficients by columns (where
+/* Scratch of the fast BatchNorm kernels, and their steps. Matrix: for every block four arrays over columns, then coefficients by columns (where
  * they are not those of the channels), then arrays over channels. Planes: a line for every channel, and the totals of blocks. */
 #pragma once
 
@@ -110,4 +110,112 @@ NB_ONCE void gather_channels(const struct work *w, const struct matrix *m, enum 
     else
         for (int64_t channel = 0; channel < end - begin; channel++)
             out[channel] = array_sum(all + channel * m->group, m->group);
+}
+
+/* ---- the steps ----------------------------------------------------------------------------------------------------------- */
+
+/* What a pass defines. */
+static struct pages slab_pages(const struct nb_call *call);
+static bool sums_batch(const struct nb_call *call); /* does the call need sums over the batch? */
+/* Planes: what a channel's sums are about, those of a span, the line from the sums of all, and a span's output; has_next: a channel follows,
+ * whose planes are prefetched meanwhile; then the last plane comes first. */
+static float sums_about(const struct nb_call *call, const struct pages *p, int64_t channel);
+static struct slab_totals span_sums(const struct pages *p, int64_t plane_step, const struct span *s, float about);
+static struct line channel_line(const struct nb_call *call, const struct pages *p, int64_t channel,
+                                struct slab_totals sums);
+static void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, const struct span *s,
+                       const struct plane_lines *l, bool has_next);
+/* A matrix: sums of a block's channels [begin, end), from them the coefficients, and the output of a run. */
+static void sum_channels(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin, int64_t end);
+static void finish_channels(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end);
+static void write_run(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
+                      int64_t last);
+
+static inline struct slab_totals add_totals(struct slab_totals a, struct slab_totals b) {
+    return (struct slab_totals){a.sum + b.sum, a.product + b.product};
+}
+static inline struct slab_totals channel_totals(const struct nb_call *call, const struct pages *p, float about) {
+    struct slab_totals sum = {0, 0};
+    for (int64_t block = 0; block < plane_blocks(call); block++) {
+        const struct span s = plane_block(call, block);
+        sum = add_totals(sum, span_sums(p, call->c, &s, about));
+    }
+    return sum;
+}
+static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages all = slab_pages(call);
+    for (int64_t channel = begin; channel < end; channel++) {
+        const struct pages p = page_at(all, channel, 0);
+        const struct slab_totals sums = channel_totals(call, &p, sums_about(call, &p, channel));
+        const struct line line = channel_line(call, &p, channel, sums);
+        write_span(call, &p, call->c, &(struct span){0, call->n, 0, call->hw}, &(struct plane_lines){&line, 1, 0},
+                   channel + 1 < end);
+    }
+}
+static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages all = slab_pages(call);
+    struct slab_totals *totals = block_totals(call);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t channel = unit / plane_blocks(call);
+        const struct pages p = page_at(all, channel, 0);
+        const struct span s = plane_block(call, unit % plane_blocks(call));
+        totals[unit] = span_sums(&p, call->c, &s, sums_about(call, &p, channel));
+    }
+}
+static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages all = slab_pages(call);
+    struct line *lines = call->scratch;
+    for (int64_t channel = begin; channel < end; channel++) {
+        const struct pages p = page_at(all, channel, 0);
+        struct slab_totals sum = {0, 0};
+        for (int64_t block = 0; sums_batch(call) && block < plane_blocks(call); block++)
+            sum = add_totals(sum, block_totals(call)[channel * plane_blocks(call) + block]);
+        lines[channel] = channel_line(call, &p, channel, sum);
+    }
+}
+static void write_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages p = slab_pages(call);
+    for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
+        const struct span s = output_span(call, unit, end);
+        write_span(call, &p, 1, &s, &(struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
+    }
+}
+static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    if (step == STEP_SLABS) slab_planes(call, begin, end);
+    if (step == STEP_SUMS) sum_plane_blocks(call, begin, end);
+    if (step == STEP_CHANNELS) finish_plane_channels(call, begin, end);
+    if (step == STEP_OUTPUT) write_planes(call, begin, end);
+}
+
+static void write_columns(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
+                          int64_t last) {
+    const struct pages p = slab_pages(call);
+    each_run(call, m, &p, begin, end, first, last, write_run);
+}
+static void slab_strip(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last) {
+    sum_channels(call, m, 0, first, last);
+    finish_channels(call, m, first, last);
+    write_columns(call, m, 0, m->rows, first, last);
+}
+static void run_matrix(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    const struct matrix m = matrix_of(call);
+    if (step == STEP_SLABS) each_strip(call, &m, begin, end, slab_strip);
+    if (step == STEP_SUMS)
+        for (int64_t block = begin; block < end; block++) sum_channels(call, &m, block, 0, call->c);
+    if (step == STEP_CHANNELS) finish_channels(call, &m, begin, end);
+    if (step == STEP_OUTPUT) write_columns(call, &m, begin, end, 0, call->c);
+}
+
+static int slab_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const enum slab_step step = slab_step(call, sums_batch(call), phase);
+    if (begin >= end) return 0;
+    if (is_matrix(call))
+        run_matrix(call, step, begin, end);
+    else
+        run_planes(call, step, begin, end);
+    if (slab_pages(call).stream) raw_stream_end();
+    return 0;
+}
+static int64_t slab_n_units(const struct nb_call *call, int phase) {
+    return slab_units(call, slab_step(call, sums_batch(call), phase));
 }
