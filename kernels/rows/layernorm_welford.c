@@ -3,6 +3,7 @@
  *     M2 = sum M2_l + sum n_l (mean_l - mean)^2.
  * One sweep, no cancellation: the variance is off by up to about h u sqrt(1 + rho^2), rho = |mean| / sigma, h = chain, against
  * (1 + rho^2) of E[x^2] - mean^2; the price is 4 dependent operations an element where a sum has one. */
+#define ROW_CENTRE true
 #include "kernels/rows/row.h"
 
 #define STATES 4
@@ -68,10 +69,6 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.mean = mean, .scale = row_scale(m2 / (float)n, call)};
 }
 
-static int layernorm_welford_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return norm_rows(call, begin, end, stats, true);
-}
-
 /* The steps of a lane, two more into M2, and the merge: 3 for each state, and the lanes' tree. */
 static int64_t layernorm_welford_chain(const struct nb_call *call) {
     const int64_t lanes = STATES * NB_LANES;
@@ -79,5 +76,5 @@ static int64_t layernorm_welford_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(layernorm_welford, .summary = "LayerNorm, Welford in each lane, merged by Chan's formula",
-          .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .loads = 2, .stores = 1, .flops = 10,
-          .run = layernorm_welford_run, .chain = layernorm_welford_chain, .range = mean_range, ROW_KERNEL);
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .loads = 2, .stores = 1, .flops = 10, .run = row_run,
+          .chain = layernorm_welford_chain, .range = mean_range, ROW_KERNEL);

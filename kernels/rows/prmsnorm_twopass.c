@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pRMSNorm (Zhang & Sennrich 2019, section 4): the mean square of the first k elements scales the whole vector, so that
  * the first sweep is k / n of RMSNorm's. Error of the mean square as rmsnorm_twopass with k for n. */
+#define ROW_CENTRE false
 #include "kernels/rows/row.h"
 
 static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
@@ -9,13 +10,9 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = row_scale(mean_square, call)};
 }
 
-static int prmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return norm_rows(call, begin, end, stats, false);
-}
-
 static int64_t prmsnorm_twopass_chain(const struct nb_call *call) { return sum_chain(call->k); }
 
 /* loads and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM, .loads = 2,
-          .stores = 1, .flops = 4, .run = prmsnorm_twopass_run, .applicable = prefix_applicable,
-          .chain = prmsnorm_twopass_chain, .range = square_range, ROW_KERNEL);
+          .stores = 1, .flops = 4, .run = row_run, .applicable = prefix_applicable, .chain = prmsnorm_twopass_chain,
+          .range = square_range, ROW_KERNEL);

@@ -140,5 +140,12 @@ static __attribute__((noinline, unused)) struct row_stats stats_about_mean(const
     return (struct row_stats){.mean = mean, .scale = row_scale(sum_squares_about(x, call->cols, mean) / n, call)};
 }
 
+#ifdef ROW_CENTRE /* defined, with the statistics of a row, by a kernel that is no more than these */
+static struct row_stats stats(const struct nb_call *call, int64_t row);
+static int row_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return norm_rows(call, begin, end, stats, ROW_CENTRE);
+}
+#endif
+
 /* What the kernels of this frame declare. */
 #define ROW_KERNEL .formulas = {NB_EVERY_FORMULA}, .row_local = always_row_local
