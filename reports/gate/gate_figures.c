@@ -13,7 +13,7 @@
 #include "src/core/registry.h"
 #include "src/core/stats.h"
 #include "src/core/tuning.h"
-#include "src/gate/gate_subject.h"
+#include "src/gate/gate.h"
 #include "src/record/fingerprint.h"
 #include "src/record/record.h"
 

@@ -11,7 +11,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/gate/gate_subject.h"
+#include "src/gate/gate.h"
 
 /* Verdicts from this one on call for something to be done. */
 #define FIRST_OPEN NB_VERDICT_SUSPECT

@@ -13,7 +13,7 @@
 #include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/core/timer.h"
-#include "src/gate/gate_subject.h"
+#include "src/gate/gate.h"
 #include "src/record/fingerprint.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };

@@ -2,9 +2,15 @@
 /* A gate: two builds, the cases in which they are compared, how much is measured, and what came of it. */
 #pragma once
 
+#include <cjson/cJSON.h>
+#include <stdint.h>
+
 #include "src/accuracy/accuracy.h"
+#include "src/gate/code_identity.h"
 #include "src/gate/gate_judge.h"
-#include "src/gate/gate_launch.h"
+#include "src/measure/job.h"
+#include "src/measure/measure.h"
+#include "src/measure/status.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
 
@@ -71,7 +77,7 @@ struct nb_gate_plan {
     struct nb_gate_rule rule;
 };
 
-struct nb_gate_subject; /* gate_subject.h */
+struct nb_gate_request;
 struct nb_gate {
     const struct nb_gate_subject *subject; /* of the cases */
     struct nb_gate_builds builds;
@@ -95,6 +101,56 @@ void nb_gate_release(struct nb_gate *g);
 struct nb_gate_case *nb_gate_add_case(struct nb_gate *g, const char *key, size_t parts);
 /* The verdict, and its reason as printf() makes it. */
 #define nb_gate_decide(c, as, ...) ((c)->verdict = (as), (void)nb_reason((c)->reason, sizeof(c)->reason, __VA_ARGS__))
+
+/* ---- a launch from outside --------------------------------------------------------------------------------------------- */
+
+/* A worker process times builds of one kernel, and what it says becomes logarithms of ratios to the first of them. */
+
+#define NB_GATE_ARMS 12
+
+/* Arms: the baseline, its byte copy (the control), then candidates. */
+struct nb_gate_request {
+    const char **files; /* shared objects, loaded in this order */
+    int n_files;
+    const char *keys[NB_GATE_ARMS]; /* "baseline:variant/shape..", as the files are called */
+    int extra_percent[NB_GATE_ARMS];
+    int n_arms;
+    const struct nb_gate_subject *subject;
+    const struct nb_gate_case *c;
+    int launch, layout; /* the launch decides CPU, seed and padding */
+    int threads;
+    int blocks;
+    double sample_ms, silence_s;
+    uint64_t seed;
+    struct nb_floors *floors; /* of the run so far; a launch adds to them. Null: of the launch alone */
+    bool check_only;          /* nothing is timed */
+};
+
+struct nb_gate_answer {
+    struct nb_gate_launch launch[NB_GATE_ARMS]; /* arm / baseline */
+    double call_ns[NB_GATE_ARMS];               /* median over blocks of one call on the whole shape */
+    bool chunked;
+    size_t n_blocks;
+    double wall_s;         /* of all blocks */
+    enum nb_status status; /* NB_OK, or what ended it */
+    int failed;            /* which arm did */
+    char reason[200];
+};
+
+/* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. line: null, or where the worker's goes, owned;
+ * null where it is none. */
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out, cJSON **line);
+/* The worker's line alone, or its other answer; owned. */
+struct nb_outcome;
+cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o);
+/* From a worker's line alone: for samples that were recorded. floors: as the request's. -1: it is not one. */
+int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_floors *floors,
+                        struct nb_gate_answer *out);
+
+/* In the worker: gives the code of the job's files pages of this process's own. */
+void nb_gate_own_pages(const struct nb_job *job);
+/* The worker's line: the arms' samples, and which of them wrote the same as before. */
+void nb_gate_say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same);
 
 /* A launch of the case's three builds in the layout whose turn it is. */
 struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);
@@ -147,3 +203,33 @@ int nb_gate_run(struct nb_gate *g);
 /* IMPROVED becomes SUSPECT, with the reason, where the candidate takes less time than its instructions can, or than a copy of the same bytes
  * in the same launches. 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c);
+
+/* ---- what a gate compares: kernels, or functions that are none ----------------------------------------------------------- */
+
+/* All cases of a gate are of one subject, and each has parts of its own that only the subject knows. What is not said returns 0, -1 after nb_error,
+ * or the number of a signal. */
+struct nb_gate_subject {
+    const char *noun;         /* "kernel" */
+    const char *injects;      /* how the self-test slows a build down */
+    const char *instructions; /* title of a column: of what they are counted */
+    bool (*has)(const struct nb_gate_case *c, int build);
+    /* Null, or why builds that both have it cannot be timed against each other. This one and the next two may be missing. */
+    const char *(*refuses)(const struct nb_gate_case *c);
+    /* Fills the case's instructions, or uncounted with the reason; missing: the check does. */
+    int (*count)(const struct nb_gate *g, struct nb_gate_case *c);
+    /* An improvement becomes SUSPECT for what only this subject knows. */
+    int (*doubt)(const struct nb_gate *g, struct nb_gate_case *c);
+    int (*digest)(const struct nb_code *code, const struct nb_gate_case *c, int build, enum nb_code_part part,
+                  uint64_t digest[2], char *reason, size_t n);
+    /* Decides the case where one of the builds fails, or the candidate is worse. */
+    int (*check)(const struct nb_gate *g, struct nb_gate_case *c);
+    const char *job; /* its kind */
+    /* What the worker is told of the arms. Missing: they are cases of kernels. */
+    void (*describe)(const struct nb_gate_request *q, cJSON *options);
+    /* Instructions of 100 + percent rows / those of 100 - 1; NaN with the reason. Missing: time is injected. */
+    double (*injected)(const struct nb_gate_case *c, int percent, char *reason, size_t n);
+};
+extern const struct nb_gate_subject nb_gate_kernels, nb_gate_functions;
+
+/* Where the candidate takes less time than a copy of the same bytes in the same launches. */
+int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c);

@@ -9,7 +9,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/gate/gate_subject.h"
+#include "src/gate/gate.h"
 #include "src/measure/launcher.h"
 
 /* ---- names ---------------------------------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /* One launch of the gate. In the worker: the builds of one kernel as arms over the same buffers, with the same samples; what each wrote while
  * timed is compared with what it wrote before, and that it wrote nowhere else. Outside: the request as a job, and the worker's line as
  * logarithms of ratios. */
-#include "src/gate/gate_launch.h"
+#include "src/gate/gate.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -16,7 +16,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/gate_subject.h"
 #include "src/measure/check.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"

@@ -15,7 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/gate/gate_subject.h"
+#include "src/gate/gate.h"
 #include "src/measure/buffers.h"
 #include "src/measure/counters.h"
 #include "src/measure/launcher.h"

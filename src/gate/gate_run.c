@@ -9,7 +9,6 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/gate/code_identity.h"
-#include "src/gate/gate_subject.h"
 #include "src/measure/process.h"
 #include "src/plan/cells.h"
 

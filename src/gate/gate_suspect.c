@@ -7,7 +7,6 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/gate/gate.h"
-#include "src/gate/gate_subject.h"
 #include "src/measure/paired.h"
 
 /* A change that leaves the number of instructions alone can break up a chain of dependent ones: additions that wait 4 cycles each become two

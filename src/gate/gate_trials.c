@@ -16,7 +16,6 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
-#include "src/gate/gate_subject.h"
 #include "src/measure/process.h"
 
 /* ---- load: children that die with their parent ------------------------------------------------------------------- */
