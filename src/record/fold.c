@@ -263,8 +263,8 @@ static void fold_release(struct fold *f) {
 /* A launch line is taken in whole or not at all: first all its samples are read, then paired. */
 
 static struct fold_group *fold_find_group(struct fold *f, const cJSON *line) {
-    double group = nb_json_get_number(line, "group");
-    if (group >= 0 && group < (double)f->n_groups && group == floor(group)) return &f->groups[(size_t)group];
+    const int group = nb_json_get_index(line, "group");
+    if (group >= 0 && (size_t)group < f->n_groups) return &f->groups[group];
     nb_error("\"group\" is not the number of a group, 0 to %zu", f->n_groups - (f->n_groups > 0));
     return NULL;
 }
@@ -343,12 +343,14 @@ static int fold_launch(struct fold *f, const cJSON *line) {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* The first failure decides: what comes later is its consequence, or another launch's word for it. */
-static void fail(struct nb_record *r, enum nb_status status, const char *reason) {
-    if (nb_status_failed(r->status)) return;
+static void set_status(struct nb_record *r, enum nb_status status, const char *reason) {
     r->status = status;
     free(r->reason);
     r->reason = reason ? nb_strdup(reason) : NULL;
+}
+/* The first failure decides: what comes later is its consequence, or another launch's word for it. */
+static void fail(struct nb_record *r, enum nb_status status, const char *reason) {
+    if (!nb_status_failed(r->status)) set_status(r, status, reason);
 }
 
 /* A reference that fails in a later part of its group has failed; its figures are those of the first part. */
@@ -402,15 +404,13 @@ static int fold_failure(struct fold *f, const cJSON *line) {
 static int fold_stop(struct fold *f, const cJSON *line) {
     struct fold_group *group = fold_find_group(f, line);
     const char *why = nb_json_get_text(line, "why");
-    const double launches = nb_json_get_number(line, "launches");
+    const int launches = nb_json_get_index(line, "launches"), most = f->most_launches ? f->most_launches : f->launches;
     if (!group) return -1;
-    const int most = f->most_launches ? f->most_launches : f->launches;
-    if (!(launches >= 0 && launches <= most && launches == floor(launches)))
-        return nb_error("\"launches\" is not a number of launches up to %d", most);
+    if (launches < 0 || launches > most) return nb_error("\"launches\" is not a number of launches up to %d", most);
     for (int i = NB_STOP_FIXED; why && nb_stop_names[i]; i++)
         if (strcmp(nb_stop_names[i], why) == 0) group->stopped = nb_stop_names[i];
     if (!*group->stopped) return nb_error("\"why\" is no reason to stop");
-    group->n_launches = (int)launches;
+    group->n_launches = launches;
     group->left_out = strcmp(group->stopped, nb_stop_names[NB_STOP_BUDGET]) == 0 &&
                       (group->n_launches < f->launches || f->launches == 0);
     return 0;
@@ -441,23 +441,16 @@ static int fold_line(const cJSON *line, void *arg) {
 
 /* ---- what it comes to --------------------------------------------------------------------------------------------- */
 
-static void not_run(struct nb_record *r, enum nb_status status, const char *reason) {
-    r->status = status;
-    free(r->reason);
-    r->reason = nb_strdup(reason);
-}
-
 /* Times of a case that failed, whenever it did, are no times. Returns whether nothing of the plan is missing. */
 static bool finish_arm(struct fold *f, const struct fold_group *group, struct fold_arm *arm) {
     struct nb_record *r = record_of(f, arm);
     if (!r || !arm->reported || nb_status_failed(r->status) || r->status == NB_SKIPPED) return true;
-    if (!arm->checked && group->left_out) {
-        not_run(r, NB_SKIPPED, NB_OVER_BUDGET);
-        return true;
-    }
     if (!arm->checked) {
-        not_run(r, NB_NOT_RUN, "the run ended before it");
-    } else if (arm->launches.n > 0) {
+        set_status(r, group->left_out ? NB_SKIPPED : NB_NOT_RUN,
+                   group->left_out ? NB_OVER_BUDGET : "the run ended before it");
+        return group->left_out;
+    }
+    if (arm->launches.n > 0) {
         r->has_timing = true;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
         const double datasheet =
@@ -477,9 +470,9 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
     } else if (group->left_out && arm->n_seen == 0) {
         r->timing_reason = nb_strdup(NB_OVER_BUDGET);
     } else {
-        not_run(r, NB_NOT_RUN,
-                arm->n_seen > 0 ? "checked, but no sample of it was timed"
-                                : "checked, but the run ended before its timing");
+        set_status(r, NB_NOT_RUN,
+                   arm->n_seen > 0 ? "checked, but no sample of it was timed"
+                                   : "checked, but the run ended before its timing");
     }
     return r->status != NB_NOT_RUN && arm->n_seen == group->n_launches;
 }
