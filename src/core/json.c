@@ -302,10 +302,9 @@ static const char *skip_number(const char *path, const char *text, const char *p
     const size_t n_digits = strspn(p, "0123456789"), n_mantissa = strspn(p, "0123456789.");
     const int n = (int)strspn(p, "0123456789.eE+-");
     const double value = strtod(p, NULL);
-    struct nb_strbuf exact released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&exact, "%.0f", value);
+    char *exact freed = nb_textf("%.0f", value);
     const bool is_whole = (int)n_digits == n && isfinite(value);
-    const bool changes = is_whole && value >= 0x1p53 && (exact.len != n_digits || memcmp(exact.text, p, n_digits) != 0);
+    const bool changes = is_whole && value >= 0x1p53 && (strlen(exact) != n_digits || memcmp(exact, p, n_digits) != 0);
     if (changes)
         nb_error("%s:%d: %.*s is too long for a JSON number, which would be %.0f; write it as a text: \"%.*s\"", path,
                  nb_text_line(text, p), n, p, value, n, p);

@@ -226,9 +226,8 @@ static int expand_level(struct nb_strings *out, const char *text, const char *pl
     const size_t prefix = prefix_length(text);
     int result = expand_ranges(&shapes, plain, reason, n);
     for (size_t i = 0; result == 0 && i < shapes.n; i++) {
-        struct nb_strbuf one released_by(nb_strbuf_release) = {0};
-        nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, level_names[level], shapes.items[i] + prefix + 1);
-        nb_strings_add(out, one.text);
+        char *one freed = nb_textf("%.*s%s%s", (int)prefix, text, level_names[level], shapes.items[i] + prefix + 1);
+        nb_strings_add(out, one);
     }
     return result;
 }

@@ -234,15 +234,15 @@ void nb_tuning_default(struct nb_tuning *t) {
 
 char *nb_tuning_cpu(void) {
     const struct nb_cpu *cpu = nb_cpu_light();
-    struct nb_strbuf kind released_by(nb_strbuf_release) = {0}, name = {0};
-    nb_strbuf_addf(&kind, "%s|%u|%lld|%lld|%lld", cpu->model, cpu->features, (long long)cpu->l1d_bytes,
-                   (long long)cpu->l2_bytes, (long long)cpu->l3_bytes);
+    struct nb_strbuf name = {0};
+    char *kind freed = nb_textf("%s|%u|%lld|%lld|%lld", cpu->model, cpu->features, (long long)cpu->l1d_bytes,
+                                (long long)cpu->l2_bytes, (long long)cpu->l3_bytes);
     for (const char *p = cpu->vendor[0] ? cpu->vendor : "cpu"; *p; p++) {
         const char c = *p;
         const char safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
         nb_strbuf_addn(&name, &safe, 1);
     }
-    nb_strbuf_addf(&name, "-%d-%d-%d-%08x", cpu->family, cpu->model_number, cpu->stepping, nb_hash32_text(kind.text));
+    nb_strbuf_addf(&name, "-%d-%d-%d-%08x", cpu->family, cpu->model_number, cpu->stepping, nb_hash32_text(kind));
     return name.text;
 }
 

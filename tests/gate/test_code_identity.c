@@ -17,11 +17,7 @@ struct digest {
     uint64_t words[2];
 };
 
-static char *identity_path(const char *change) {
-    struct nb_strbuf name = {0};
-    nb_strbuf_addf(&name, "identity_%s", change);
-    return plugin_path(kept(name.text));
-}
+static char *identity_path(const char *change) { return plugin_path(kept(nb_textf("identity_%s", change))); }
 
 /* Of a kernel of identity_CHANGE.so. */
 static struct digest part_of(const char *change, const char *kernel, enum nb_code_part part) {

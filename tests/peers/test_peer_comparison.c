@@ -186,9 +186,8 @@ Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
 /* ---- the config's key ----------------------------------------------------------------------------------------------- */
 
 static int parse(struct nb_config *config, const char *compare) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&text, "{ \"blocks\": [{ \"op\": \"rmsnorm\" }], \"compare\": %s }", compare);
-    return nb_config_parse(config, "c.json", text.text, text.len);
+    char *text freed = nb_textf("{ \"blocks\": [{ \"op\": \"rmsnorm\" }], \"compare\": %s }", compare);
+    return nb_config_parse(config, "c.json", text, strlen(text));
 }
 
 Test(peer_comparison, the_configs_key_is_read_strictly) {

@@ -121,10 +121,9 @@ static float *shared_floats(int n, float value) {
 
 Test(kernel_program, a_program_is_started_and_called) {
     enum { ROWS = 2, COLS = 8 };
-    struct nb_strbuf path = {0};
     size_t n = 0;
-    nb_strbuf_addf(&path, "%s/../programs/norms", getenv("NORMBENCH_TEST_PLUGINS"));
-    struct nb_kernel_program *p = start_program(kept(path.text), &n);
+    char *path freed = nb_textf("%s/../programs/norms", getenv("NORMBENCH_TEST_PLUGINS"));
+    struct nb_kernel_program *p = start_program(path, &n);
     cr_assert(p && n > 0);
     const struct nb_kernel *k = kernel_at(p, 0);
     cr_expect_str_eq(k->name, "norm");

@@ -50,9 +50,8 @@ Test(call_overhead, calls_of_no_bytes_have_their_median) {
 
 /* A timed record of 1 << i rows. */
 static void make_record(struct nb_record *r, const char *variant, int cols, int i, double ns) {
-    struct nb_strbuf key = {0};
-    nb_strbuf_addf(&key, "%s/shape:%dx%d/data:normal/threads:1/cache:hot", variant, 1 << i, cols);
-    *r = (struct nb_record){.key = key.text, .has_timing = true, .bytes = 8.0 * cols * (1 << i)};
+    char *key = nb_textf("%s/shape:%dx%d/data:normal/threads:1/cache:hot", variant, 1 << i, cols);
+    *r = (struct nb_record){.key = key, .has_timing = true, .bytes = 8.0 * cols * (1 << i)};
     r->c.op = NB_OP_RMSNORM;
     r->c.cache = NB_HOT;
     r->c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1 << i, .cols = cols};

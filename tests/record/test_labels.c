@@ -50,12 +50,12 @@ Test(labels, stand_in_the_journal_with_the_plan) {
 
 static struct nb_results with_labels(const char *labels) {
     static const char *const keys[] = {KEY_RMS, KEY_LN};
-    struct nb_strbuf groups released_by(nb_strbuf_release) = {0}, journal released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&groups,
-                   "[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}],"
-                   "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}]",
-                   labels);
-    nb_strbuf_add(&journal, run_line(groups.text, "[]", "null", 0));
+    struct nb_strbuf journal released_by(nb_strbuf_release) = {0};
+    char *groups freed =
+        nb_textf("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}],"
+                 "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}]",
+                 labels);
+    nb_strbuf_add(&journal, run_line(groups, "[]", "null", 0));
     add_check(&journal, 0, keys, 2);
     return folded(journal.text);
 }

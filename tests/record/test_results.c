@@ -204,9 +204,7 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     };
     char *journal = small_journal(), *dir = new_folder();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-        nb_strbuf_addf(&text, "%s%s\n", journal, wrong[i]);
-        const char *whole = summed(text.text);
+        char *text freed = nb_textf("%s%s\n", journal, wrong[i]), *whole = summed(text);
         expect_refused(fold(dir, whole, strlen(whole)), wrong[i], NB_JOURNAL_FILE ":11:");
     }
 }

@@ -69,12 +69,11 @@ static void remove_folders(void) {
 /* In memory where that can be: tests write thousands of small files. */
 char *new_folder(void) {
     const char *parent = getenv("TMPDIR");
-    struct nb_strbuf path = {0};
     if (!parent || !*parent) parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    nb_strbuf_addf(&path, "%s/normbench-test-XXXXXX", parent);
-    cr_assert_not_null(mkdtemp(path.text), "%s cannot be made", path.text);
+    char *path = nb_textf("%s/normbench-test-XXXXXX", parent);
+    cr_assert_not_null(mkdtemp(path), "%s cannot be made", path);
     if (folders.n == 0) atexit(remove_folders);
-    return append(&folders, path.text);
+    return append(&folders, path);
 }
 
 void put_file(const char *dir, const char *name, const void *bytes, size_t n) {
@@ -99,11 +98,9 @@ bool has_file(const char *dir, const char *name) {
 }
 
 char *plugin_path(const char *name) {
-    struct nb_strbuf path = {0};
     const char *dir = getenv("NORMBENCH_TEST_PLUGINS");
     cr_assert_not_null(dir, "NORMBENCH_TEST_PLUGINS is not set");
-    nb_strbuf_addf(&path, "%s/%s.so", dir, name);
-    return kept(path.text);
+    return kept(nb_textf("%s/%s.so", dir, name));
 }
 
 void change_file(const char *dir, const char *name, const char *old, const char *new) {
