@@ -9,14 +9,6 @@
 extern "C" {
 #endif
 
-struct peer_variant {
-    uint32_t op, pass, dtype;
-    const char *name; /* of the kernel: "layernorm_backward" */
-    int (*run)(const struct nb_call *call, int phase, int64_t begin, int64_t end);
-    const char *(*applicable)(const struct nb_call *call);
-    const char *(*implementation)(const struct nb_call *call);
-};
-
 /* The peer's. */
 int peer_use(const char *library, char *reason, size_t n);
 const char *peer_version(void);
@@ -24,11 +16,11 @@ const char *peer_version(void);
 int peer_open(int n_threads);
 void peer_close(void);
 /* Null: the library computes this call; else why not, good until the next question. */
-const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call);
-int peer_run(const struct peer_variant *v, const struct nb_call *call);
-const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call);
+const char *peer_applicable(const struct nb_kernel *k, const struct nb_call *call);
+int peer_run(const struct nb_kernel *k, const struct nb_call *call);
+const char *peer_implementation(const struct nb_kernel *k, const struct nb_call *call);
 /* Properties beyond op, pass, dtype, name and functions: summary, formulas, flags, variance, byte model. */
-void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel);
+void peer_describe(struct nb_kernel *k);
 
 #ifdef __cplusplus
 }

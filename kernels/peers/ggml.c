@@ -168,11 +168,11 @@ static void *make_graph(const struct peer_key *key) {
 
 /* ---- a call -------------------------------------------------------------------------------------------------------- */
 
-int peer_run(const struct peer_variant *v, const struct nb_call *call) {
+int peer_run(const struct nb_kernel *k, const struct nb_call *call) {
     const int n_threads = call->n_threads > 0 ? call->n_threads : 1;
     int code = peer_open(n_threads);
     if (code != 0) return code;
-    struct peer_key key = peer_key_of(v, call);
+    struct peer_key key = peer_key_of(k, call);
     key.n_threads = n_threads;
     struct graph *g = peer_cache_get(&ggml()->graphs, &key, make_graph);
     if (!g) return NO_MEMORY;
@@ -219,24 +219,24 @@ void peer_close(void) {
     l->threads = NULL;
 }
 
-const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) {
-    if (v->pass == NB_BACKWARD && call->formula.affine == NB_AFFINE_GAMMA_BETA) return "ggml's graph has no dbeta here";
+const char *peer_applicable(const struct nb_kernel *k, const struct nb_call *call) {
+    if (k->pass == NB_BACKWARD && call->formula.affine == NB_AFFINE_GAMMA_BETA) return "ggml's graph has no dbeta here";
     return NULL;
 }
 
-const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) {
+const char *peer_implementation(const struct nb_kernel *k, const struct nb_call *call) {
     return call->formula.affine == NB_AFFINE_NONE ? "one node" : "a node for each step";
 }
 
-void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel) {
-    const bool back = v->pass == NB_BACKWARD;
-    kernel->summary = back ? "ggml_rms_norm_back in a planned graph" : "ggml_rms_norm or ggml_norm in a planned graph";
-    kernel->style = NB_COMPOSED;
-    kernel->variance = v->op == NB_OP_RMSNORM ? NB_VAR_NONE : NB_VAR_TWOPASS;
-    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS;
-    kernel->formulas = (struct nb_formulas){
+void peer_describe(struct nb_kernel *k) {
+    const bool back = k->pass == NB_BACKWARD;
+    k->summary = back ? "ggml_rms_norm_back in a planned graph" : "ggml_rms_norm or ggml_norm in a planned graph";
+    k->style = NB_COMPOSED;
+    k->variance = k->op == NB_OP_RMSNORM ? NB_VAR_NONE : NB_VAR_TWOPASS;
+    k->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS;
+    k->formulas = (struct nb_formulas){
         .roots = 1u << NB_ROOT_MUL_RECIP, .affines = back ? 3 : 7, .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X};
-    kernel->loads = back ? 8 : 4;
-    kernel->stores = back ? 4 : 2;
-    kernel->flops = back ? 12 : 6;
+    k->loads = back ? 8 : 4;
+    k->stores = back ? 4 : 2;
+    k->flops = back ? 12 : 6;
 }

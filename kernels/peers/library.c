@@ -48,14 +48,14 @@ void *peer_library_symbol(void *handle, const char *path, const char *symbol, ch
 
 _Static_assert(sizeof(struct peer_key) == 8 * sizeof(uint32_t) + 10 * sizeof(int64_t), "no padding");
 
-struct peer_key peer_key_of(const struct peer_variant *v, const struct nb_call *call) {
-    return (struct peer_key){.op = v->op,
-                             .pass = v->pass,
-                             .dtype = v->dtype,
+struct peer_key peer_key_of(const struct nb_kernel *k, const struct nb_call *call) {
+    return (struct peer_key){.op = k->op,
+                             .pass = k->pass,
+                             .dtype = k->dtype,
                              .mode = call->mode,
                              .layout = call->layout,
                              .affine = call->formula.affine,
-                             .with_stats = v->pass == NB_FORWARD && call->rstd,
+                             .with_stats = k->pass == NB_FORWARD && call->rstd,
                              .n_threads = call->n_threads,
                              .rows = call->rows,
                              .cols = call->cols,

@@ -21,7 +21,7 @@ struct peer_key {
     int64_t rows, cols, n, c, hw, x_stride, y_stride, dy_stride, dx_stride;
     double eps;
 };
-struct peer_key peer_key_of(const struct peer_variant *v, const struct nb_call *call);
+struct peer_key peer_key_of(const struct nb_kernel *k, const struct nb_call *call);
 
 /* What was made, each a struct that begins with its key. Zero-initialise. */
 struct peer_cache {

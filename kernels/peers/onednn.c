@@ -361,8 +361,8 @@ static void *describe(const struct peer_key *key) {
 }
 
 /* The primitive for a call, described but perhaps not made yet, or refused; null: out of memory. */
-static struct onednn_primitive *find_primitive(const struct peer_variant *v, const struct nb_call *call) {
-    const struct peer_key key = peer_key_of(v, call);
+static struct onednn_primitive *find_primitive(const struct nb_kernel *k, const struct nb_call *call) {
+    const struct peer_key key = peer_key_of(k, call);
     return peer_cache_get(&onednn()->primitives, &key, describe);
 }
 
@@ -405,11 +405,11 @@ static void after(const struct onednn_primitive *p, const struct nb_call *call) 
     if (is_batchnorm(&p->key) && call->running_mean_out && call->running_var_out) update_running(p, call);
 }
 
-int peer_run(const struct peer_variant *v, const struct nb_call *call) {
+int peer_run(const struct nb_kernel *k, const struct nb_call *call) {
     const struct onednn *d = onednn();
     int code = peer_open(call->n_threads > 0 ? call->n_threads : 1);
     if (code != 0) return code;
-    struct onednn_primitive *p = find_primitive(v, call);
+    struct onednn_primitive *p = find_primitive(k, call);
     if (!p) return dnnl_out_of_memory;
     if (p->desc && !p->primitive) p->status = make_primitive(p);
     if (p->status == dnnl_success) p->status = set_addresses(p, call);
@@ -423,15 +423,15 @@ int peer_run(const struct peer_variant *v, const struct nb_call *call) {
 
 /* ---- what it says of itself ---------------------------------------------------------------------------------------- */
 
-const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) {
+const char *peer_applicable(const struct nb_kernel *k, const struct nb_call *call) {
     static char reason[200];
     if (call->x_stride != call->cols) return "oneDNN's normalization does not heed the stride of rows";
     int code = peer_open(call->n_threads > 0 ? call->n_threads : 1);
-    const struct onednn_primitive *p = code == 0 ? find_primitive(v, call) : NULL;
+    const struct onednn_primitive *p = code == 0 ? find_primitive(k, call) : NULL;
     if (p && p->desc) return NULL;
-    if (p && (p->status == dnnl_unimplemented || v->op == NB_OP_RMSNORM))
+    if (p && (p->status == dnnl_unimplemented || k->op == NB_OP_RMSNORM))
         snprintf(reason, sizeof reason, "%.100s does not implement it%s", onednn()->version,
-                 v->op == NB_OP_RMSNORM ? " (RMSNorm comes with 3.9)" : "");
+                 k->op == NB_OP_RMSNORM ? " (RMSNorm comes with 3.9)" : "");
     else
         snprintf(reason, sizeof reason, "%.100s refuses it with status %d", onednn()->version,
                  p      ? (int)p->status
@@ -440,8 +440,8 @@ const char *peer_applicable(const struct peer_variant *v, const struct nb_call *
     return reason;
 }
 
-const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) {
-    const struct onednn_primitive *p = onednn()->engine ? find_primitive(v, call) : NULL;
+const char *peer_implementation(const struct nb_kernel *k, const struct nb_call *call) {
+    const struct onednn_primitive *p = onednn()->engine ? find_primitive(k, call) : NULL;
     return p ? p->implementation : NULL;
 }
 
@@ -457,14 +457,14 @@ void peer_close(void) {
 }
 
 /* Parameters are f32 whatever the dtype. The library's documentation names no order of its sums: taken as sequential. */
-void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel) {
-    const bool back = v->pass == NB_BACKWARD;
-    kernel->summary = back ? "oneDNN primitive, backward" : "oneDNN primitive";
-    kernel->variance = v->op == NB_OP_RMSNORM ? NB_VAR_NONE : NB_VAR_TWOPASS;
-    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS;
-    kernel->formulas = (struct nb_formulas){
-        .roots = 1u << NB_ROOT_MUL_RECIP, .affines = 7, .params = 1u << NB_PARAM_F32 | (v->dtype == NB_F32 ? 2u : 0)};
-    kernel->loads = v->op == NB_OP_BATCHNORM ? 3 : 2;
-    kernel->stores = 1;
-    kernel->flops = back ? 9 : 6;
+void peer_describe(struct nb_kernel *k) {
+    const bool back = k->pass == NB_BACKWARD;
+    k->summary = back ? "oneDNN primitive, backward" : "oneDNN primitive";
+    k->variance = k->op == NB_OP_RMSNORM ? NB_VAR_NONE : NB_VAR_TWOPASS;
+    k->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS;
+    k->formulas = (struct nb_formulas){
+        .roots = 1u << NB_ROOT_MUL_RECIP, .affines = 7, .params = 1u << NB_PARAM_F32 | (k->dtype == NB_F32 ? 2u : 0)};
+    k->loads = k->op == NB_OP_BATCHNORM ? 3 : 2;
+    k->stores = 1;
+    k->flops = back ? 9 : 6;
 }

@@ -32,7 +32,7 @@ enum { THREW = 1, WRONG_THREADS = 2 };
 
 struct views {
     nb_call call; /* compared as bytes: every address and extent stands in it */
-    const peer_variant *variant = nullptr;
+    const nb_kernel *kernel = nullptr;
     at::Tensor x, y, dy, dx, gamma, beta, dgamma, dbeta, mean, rstd;
     at::Tensor running_mean, running_var, running_mean_out, running_var_out, variance;
 };
@@ -48,25 +48,25 @@ at::Tensor over(const void *data, at::IntArrayRef sizes, at::IntArrayRef strides
 
 at::Tensor vector(const void *data, int64_t n, at::ScalarType type) { return over(data, {n}, {1}, type); }
 
-bool is_batchnorm(const peer_variant *v) { return v->op == NB_OP_BATCHNORM; }
+bool is_batchnorm(const nb_kernel *k) { return k->op == NB_OP_BATCHNORM; }
 
-at::Tensor matrix(const peer_variant *v, const nb_call *call, const void *data) {
-    const at::ScalarType type = scalar_type(v->dtype);
-    if (!is_batchnorm(v)) return over(data, {call->rows, call->cols}, {call->cols, 1}, type);
+at::Tensor matrix(const nb_kernel *k, const nb_call *call, const void *data) {
+    const at::ScalarType type = scalar_type(k->dtype);
+    if (!is_batchnorm(k)) return over(data, {call->rows, call->cols}, {call->cols, 1}, type);
     const int64_t c = call->c, hw = call->hw;
     if (call->layout == NB_NCHW) return over(data, {call->n, c, hw, 1}, {c * hw, hw, 1, 1}, type);
     return over(data, {call->n, c, hw, 1}, {c * hw, 1, c, c}, type);
 }
 
-void make(views &p, const peer_variant *v, const nb_call *call) {
-    const int64_t params = is_batchnorm(v) ? call->c : call->cols, stats = is_batchnorm(v) ? call->c : call->rows;
-    const at::ScalarType type = call->formula.param == NB_PARAM_F32 ? at::kFloat : scalar_type(v->dtype);
+void make(views &p, const nb_kernel *k, const nb_call *call) {
+    const int64_t params = is_batchnorm(k) ? call->c : call->cols, stats = is_batchnorm(k) ? call->c : call->rows;
+    const at::ScalarType type = call->formula.param == NB_PARAM_F32 ? at::kFloat : scalar_type(k->dtype);
     std::memcpy(&p.call, call, sizeof p.call);
-    p.variant = v;
-    p.x = matrix(v, call, call->x);
-    p.y = matrix(v, call, call->y);
-    p.dy = matrix(v, call, call->dy);
-    p.dx = matrix(v, call, call->dx);
+    p.kernel = k;
+    p.x = matrix(k, call, call->x);
+    p.y = matrix(k, call, call->y);
+    p.dy = matrix(k, call, call->dy);
+    p.dx = matrix(k, call, call->dx);
     p.gamma = vector(call->gamma, params, type);
     p.beta = vector(call->beta, params, type);
     p.dgamma = vector(call->dgamma, params, at::kFloat);
@@ -77,33 +77,33 @@ void make(views &p, const peer_variant *v, const nb_call *call) {
     p.running_var = vector(call->running_var_in, params, at::kFloat);
     p.running_mean_out = vector(call->running_mean_out, params, at::kFloat);
     p.running_var_out = vector(call->running_var_out, params, at::kFloat);
-    if (!is_batchnorm(v)) return;
+    if (!is_batchnorm(k)) return;
     p.variance = at::empty({stats}, at::kFloat);
-    if (v->pass == NB_BACKWARD) return;
+    if (k->pass == NB_BACKWARD) return;
     if (!p.mean.defined()) p.mean = at::empty({stats}, at::kFloat);
     if (!p.rstd.defined()) p.rstd = at::empty({stats}, at::kFloat);
 }
 
 /* One place for each call by its addresses; another call in it is made anew. */
-views &find(const peer_variant *v, const nb_call *call) {
+views &find(const nb_kernel *k, const nb_call *call) {
     static auto places = std::make_unique<std::array<views, 4096>>();
     const uintptr_t mixed = (reinterpret_cast<uintptr_t>(call->x) >> 6) * 31 +
-                            (reinterpret_cast<uintptr_t>(call->y) >> 6) + reinterpret_cast<uintptr_t>(v) / 8;
+                            (reinterpret_cast<uintptr_t>(call->y) >> 6) + reinterpret_cast<uintptr_t>(k) / 8;
     views &p = (*places)[(mixed ^ mixed >> 12) % places->size()];
-    if (p.variant != v || std::memcmp(&p.call, call, sizeof p.call) != 0) make(p, v, call);
+    if (p.kernel != k || std::memcmp(&p.call, call, sizeof p.call) != 0) make(p, k, call);
     return p;
 }
 
 /* ---- the operators ------------------------------------------------------------------------------------------------- */
 
 /* Statistics come in the dtype of the parameters: ours are f32. */
-bool has_f32_statistics(const peer_variant *v, const nb_call *call) {
-    return v->dtype == NB_F32 || call->formula.affine != NB_AFFINE_NONE;
+bool has_f32_statistics(const nb_kernel *k, const nb_call *call) {
+    return k->dtype == NB_F32 || call->formula.affine != NB_AFFINE_NONE;
 }
 
 void layernorm(views &p) {
     const nb_call &c = p.call;
-    const bool with_stats = p.mean.defined() && p.rstd.defined() && has_f32_statistics(p.variant, &c);
+    const bool with_stats = p.mean.defined() && p.rstd.defined() && has_f32_statistics(p.kernel, &c);
     at::native::LayerNormKernel(at::kCPU, p.x, p.gamma, p.beta, c.rows, c.cols, c.eps, &p.y,
                                 with_stats ? &p.mean : nullptr, with_stats ? &p.rstd : nullptr);
 }
@@ -116,14 +116,14 @@ void layernorm_backward(views &p) {
 
 /* at::rms_norm's own steps (rms_norm_composite). */
 void rmsnorm(views &p) {
-    const at::Tensor x = p.variant->dtype == NB_F32 ? p.x : p.x.to(at::kFloat);
+    const at::Tensor x = p.kernel->dtype == NB_F32 ? p.x : p.x.to(at::kFloat);
     const at::Tensor scale = at::rsqrt(at::pow(x, 2).mean({1}, true).add_(p.call.eps));
-    if (p.variant->dtype == NB_F32 && !p.gamma.defined()) {
+    if (p.kernel->dtype == NB_F32 && !p.gamma.defined()) {
         at::mul_out(p.y, x, scale);
         return;
     }
     at::Tensor product = x.mul(scale);
-    if (p.variant->dtype == NB_F32)
+    if (p.kernel->dtype == NB_F32)
         at::mul_out(p.y, product, p.gamma);
     else
         p.y.copy_(p.gamma.defined() ? product.mul(p.gamma) : product);
@@ -154,10 +154,10 @@ void batchnorm_backward(views &p) {
 }
 
 void compute(views &p) {
-    const bool back = p.variant->pass == NB_BACKWARD;
-    if (is_batchnorm(p.variant))
+    const bool back = p.kernel->pass == NB_BACKWARD;
+    if (is_batchnorm(p.kernel))
         back ? batchnorm_backward(p) : batchnorm(p);
-    else if (p.variant->op == NB_OP_LAYERNORM)
+    else if (p.kernel->op == NB_OP_LAYERNORM)
         back ? layernorm_backward(p) : layernorm(p);
     else
         rmsnorm(p);
@@ -174,11 +174,11 @@ void set_threads(int n_threads) {
 
 /* ---- the adapter --------------------------------------------------------------------------------------------------- */
 
-int peer_run(const peer_variant *v, const nb_call *call) {
+int peer_run(const nb_kernel *k, const nb_call *call) {
     try {
         const c10::InferenceMode no_gradients;
         if (call->n_threads > 0) set_threads(call->n_threads);
-        compute(find(v, call));
+        compute(find(k, call));
         return 0;
     } catch (const std::exception &e) {
         std::fprintf(stderr, "PyTorch: %s\n", e.what());
@@ -218,33 +218,33 @@ const char *peer_version(void) {
     return text.c_str();
 }
 
-const char *peer_applicable(const peer_variant *v, const nb_call *call) {
+const char *peer_applicable(const nb_kernel *k, const nb_call *call) {
     if (call->x_stride != call->cols) return "PyTorch's kernels take rows next to each other; the operator would copy";
-    const bool back = v->pass == NB_BACKWARD, batch = is_batchnorm(v);
-    if (back && v->op == NB_OP_RMSNORM) return "PyTorch has no kernel for it on a CPU";
-    if (back && !batch && !has_f32_statistics(v, call)) return "PyTorch takes 16-bit statistics here";
+    const bool back = k->pass == NB_BACKWARD, batch = is_batchnorm(k);
+    if (back && k->op == NB_OP_RMSNORM) return "PyTorch has no kernel for it on a CPU";
+    if (back && !batch && !has_f32_statistics(k, call)) return "PyTorch takes 16-bit statistics here";
     return nullptr;
 }
 
-const char *peer_implementation(const peer_variant *v, const nb_call *call) {
-    if (v->op == NB_OP_RMSNORM) return "elementary operators, as rms_norm_composite";
-    if (v->op == NB_OP_BATCHNORM) return v->pass == NB_BACKWARD ? "batch_norm_cpu_backward_stub" : "batch_norm_cpu_out";
-    return v->pass == NB_BACKWARD ? "LayerNormBackwardKernel" : "LayerNormKernel";
+const char *peer_implementation(const nb_kernel *k, const nb_call *call) {
+    if (k->op == NB_OP_RMSNORM) return "elementary operators, as rms_norm_composite";
+    if (k->op == NB_OP_BATCHNORM) return k->pass == NB_BACKWARD ? "batch_norm_cpu_backward_stub" : "batch_norm_cpu_out";
+    return k->pass == NB_BACKWARD ? "LayerNormBackwardKernel" : "LayerNormKernel";
 }
 
 /* Orders of summation are not documented: taken as sequential. LayerNorm's moments are Welford's; BatchNorm's output and xhat in
  * LayerNorm's backward are folded into y = x a + b. */
-void peer_describe(const peer_variant *v, nb_kernel *kernel) {
-    const bool back = v->pass == NB_BACKWARD, composed = v->op == NB_OP_RMSNORM;
-    kernel->summary = composed ? "PyTorch operators, one by one" : "PyTorch's CPU kernel";
-    kernel->style = composed ? NB_COMPOSED : NB_FUSED;
-    kernel->variance = composed ? NB_VAR_NONE : v->op == NB_OP_LAYERNORM ? NB_VAR_WELFORD : NB_VAR_TWOPASS;
-    const bool folded = back ? v->op == NB_OP_LAYERNORM : is_batchnorm(v);
-    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (folded ? NB_FLAG_FOLDED : 0u);
-    kernel->formulas.roots = 1u << NB_ROOT_MUL_RECIP;
-    kernel->formulas.affines = composed ? 3 : 7;
-    kernel->formulas.params = 1u << NB_PARAM_F32 | (v->dtype == NB_F32 ? 1u << NB_PARAM_X : 0u);
-    kernel->loads = composed ? 6 : 2;
-    kernel->stores = composed ? 4 : 1;
-    kernel->flops = back ? 9 : 6;
+void peer_describe(nb_kernel *k) {
+    const bool back = k->pass == NB_BACKWARD, composed = k->op == NB_OP_RMSNORM;
+    k->summary = composed ? "PyTorch operators, one by one" : "PyTorch's CPU kernel";
+    k->style = composed ? NB_COMPOSED : NB_FUSED;
+    k->variance = composed ? NB_VAR_NONE : k->op == NB_OP_LAYERNORM ? NB_VAR_WELFORD : NB_VAR_TWOPASS;
+    const bool folded = back ? k->op == NB_OP_LAYERNORM : is_batchnorm(k);
+    k->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (folded ? NB_FLAG_FOLDED : 0u);
+    k->formulas.roots = 1u << NB_ROOT_MUL_RECIP;
+    k->formulas.affines = composed ? 3 : 7;
+    k->formulas.params = 1u << NB_PARAM_F32 | (k->dtype == NB_F32 ? 1u << NB_PARAM_X : 0u);
+    k->loads = composed ? 6 : 2;
+    k->stores = composed ? 4 : 1;
+    k->flops = back ? 9 : 6;
 }

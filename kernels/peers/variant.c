@@ -7,7 +7,7 @@
 
 enum { NO_MEMORY = 100, ALIGNMENT = 64 };
 
-extern const struct peer_variant PEER_SYMBOL;
+extern struct nb_kernel PEER_SYMBOL;
 
 /* Libraries write the gradient of x, wanted or not. */
 static int run_without_dx(struct nb_call call) {
@@ -28,12 +28,18 @@ static const char *applicable(const struct nb_call *call) { return peer_applicab
 
 static const char *implementation(const struct nb_call *call) { return peer_implementation(&PEER_SYMBOL, call); }
 
-const struct peer_variant PEER_SYMBOL = {
-    .op = PEER_OP,
-    .pass = PEER_PASS,
-    .dtype = PEER_DTYPE,
-    .name = PEER_KERNEL,
-    .run = peer_variant_run,
-    .applicable = applicable,
-    .implementation = implementation,
-};
+static int64_t one_unit(const struct nb_call *call, int phase) { return 1; }
+
+struct nb_kernel PEER_SYMBOL = {.struct_size = sizeof PEER_SYMBOL,
+                                .op = PEER_OP,
+                                .pass = PEER_PASS,
+                                .dtype = PEER_DTYPE,
+                                .width = NB_NATIVE,
+                                .name = PEER_KERNEL,
+                                .run = peer_variant_run,
+                                .applicable = applicable,
+                                .n_units = one_unit,
+                                .open = peer_open,
+                                .close = peer_close,
+                                .version = peer_version,
+                                .implementation = implementation};

@@ -13,18 +13,21 @@
 static struct nb_call seen;
 static int n_calls;
 
-const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) {
-    return v == &PEER_SYMBOL && call ? NULL : "another variant";
+const char *peer_applicable(const struct nb_kernel *k, const struct nb_call *call) {
+    return k == &PEER_SYMBOL && call ? NULL : "another variant";
 }
-const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) {
-    return peer_applicable(v, call);
+const char *peer_implementation(const struct nb_kernel *k, const struct nb_call *call) {
+    return peer_applicable(k, call);
 }
+int peer_open(int n_threads) { return 0; }
+void peer_close(void) {}
+const char *peer_version(void) { return ""; }
 /* Writes all of dx, whether it is wanted or not. */
-int peer_run(const struct peer_variant *v, const struct nb_call *call) {
+int peer_run(const struct nb_kernel *k, const struct nb_call *call) {
     seen = *call;
     n_calls++;
     memset(call->dx, 1, (size_t)(call->rows * call->dx_stride) * sizeof(uint16_t));
-    return v == &PEER_SYMBOL ? 7 : -1;
+    return k == &PEER_SYMBOL ? 7 : -1;
 }
 
 Test(peer_variant, a_library_writes_dx_somewhere_where_it_is_not_wanted) {
