@@ -19,26 +19,20 @@ static bool is_fast(const struct nb_kernel *k) {
     return ending && !ending[5] && k->pass == NB_FORWARD && k->op != NB_OP_BATCHNORM;
 }
 
-/* Inputs of a call, and what its outputs should be. */
+/* A call of all rows, packed, and what its output should be. */
 struct bench {
     const struct nb_kernel *kernel;
     enum nb_dtype dtype;
-    int64_t rows, cols;
-    void *x, *residual;  /* packed */
-    float *gamma, *beta; /* f32 */
-    double eps;
-    void *y, *sum, *wants; /* packed rows: of this call and, in wants, what y should be */
-    struct nb_formula formula;
+    struct nb_call call;
+    void *x, *residual, *y, *sum, *wants; /* wants: what y should be */
+    float *gamma, *beta;
 };
 
-static bool adds(const struct bench *b) {
-    return b->kernel->op == NB_OP_ADD_RMSNORM || b->kernel->op == NB_OP_ADD_LAYERNORM;
-}
 static size_t item_of(const struct bench *b) { return nb_formats[b->dtype].bytes; }
 static double any_value(int64_t i) { return (double)((i * 2654435761u) >> 7 & 0xffff) / 32768 - 0.75; }
 
 static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t cols) {
-    struct bench b = {.kernel = k, .dtype = (enum nb_dtype)k->dtype, .rows = rows, .cols = cols, .eps = 1e-5};
+    struct bench b = {.kernel = k, .dtype = (enum nb_dtype)k->dtype};
     void **const blocks[] = {&b.x, &b.residual, &b.y, &b.sum, &b.wants};
     for (int i = 0; i < 5; i++) *blocks[i] = nb_alloc((unsigned long long)(rows * cols), item_of(&b));
     b.gamma = nb_alloc((unsigned long long)(2 * cols), sizeof(float));
@@ -52,43 +46,45 @@ static struct bench bench_new(const struct nb_kernel *k, int64_t rows, int64_t c
         b.beta[i] = 0.25f * (float)(i % 5) - 0.5f;
     }
     const bool beta = k->formulas.affines == 0 || k->formulas.affines >> NB_AFFINE_GAMMA_BETA & 1;
-    b.formula = (struct nb_formula){.struct_size = sizeof b.formula,
-                                    .root = NB_ROOT_MUL_RECIP,
-                                    .affine = beta ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA,
-                                    .round_sum = (uint32_t)(cols % 2)};
+    b.call = (struct nb_call){.struct_size = sizeof b.call,
+                              .rows = rows,
+                              .cols = cols,
+                              .k = cols / 2 + 1,
+                              .eps = 1e-5,
+                              .formula = {.struct_size = sizeof b.call.formula,
+                                          .root = NB_ROOT_MUL_RECIP,
+                                          .affine = beta ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA,
+                                          .round_sum = (uint32_t)(cols % 2)},
+                              .x = b.x,
+                              .y = b.y,
+                              .gamma = b.gamma,
+                              .beta = b.beta,
+                              .x_stride = cols,
+                              .y_stride = cols,
+                              .n_threads = 1};
+    if (k->op == NB_OP_ADD_RMSNORM || k->op == NB_OP_ADD_LAYERNORM) {
+        b.call.residual = b.residual;
+        b.call.residual_out = b.sum;
+        b.call.residual_stride = b.call.residual_out_stride = cols;
+    }
     return b;
 }
 static void bench_release(struct bench *b) { nb_free_all(b->x, b->residual, b->y, b->sum, b->wants, b->gamma); }
 
-/* All rows into b->y and b->sum, in ranges of so many. */
-static void call_rows(struct bench *b, const struct nb_tuning *tuning, int64_t range) {
-    struct nb_call call = {.struct_size = sizeof call,
-                           .rows = b->rows,
-                           .cols = b->cols,
-                           .k = b->cols / 2 + 1,
-                           .eps = b->eps,
-                           .formula = b->formula,
-                           .x = b->x,
-                           .y = b->y,
-                           .gamma = b->gamma,
-                           .beta = b->beta,
-                           .x_stride = b->cols,
-                           .y_stride = b->cols,
-                           .n_threads = 1,
-                           .tuning = tuning};
-    if (adds(b)) {
-        call.residual = b->residual;
-        call.residual_out = b->sum;
-        call.residual_stride = call.residual_out_stride = b->cols;
-    }
-    call.scratch = aligned_alloc(64, (nb_kernel_scratch_bytes(b->kernel, &call) + 64) / 64 * 64);
-    cr_assert_eq(nb_run_in_ranges(b->kernel, &call, range), 0);
+static void run_in(const struct nb_kernel *k, struct nb_call call, int64_t range) {
+    call.scratch = aligned_alloc(64, (nb_kernel_scratch_bytes(k, &call) + 64) / 64 * 64);
+    cr_assert_eq(nb_run_in_ranges(k, &call, range), 0);
     free(call.scratch);
 }
-static size_t bytes_of(const struct bench *b) { return (size_t)(b->rows * b->cols) * item_of(b); }
+/* All rows into b->y and b->sum, in ranges of so many. */
+static void call_rows(struct bench *b, const struct nb_tuning *tuning, int64_t range) {
+    b->call.tuning = tuning;
+    run_in(b->kernel, b->call, range);
+}
+static size_t bytes_of(const struct bench *b) { return (size_t)(b->call.rows * b->call.cols) * item_of(b); }
 static void expect_wanted(const struct bench *b, const char *what) {
     cr_expect(memcmp(b->y, b->wants, bytes_of(b)) == 0, "%s, %lldx%lld, %s: other bits", b->kernel->variant,
-              (long long)b->rows, (long long)b->cols, what);
+              (long long)b->call.rows, (long long)b->call.cols, what);
 }
 
 static const struct nb_tuning big_cache = {.struct_size = sizeof big_cache, .l1_bytes = 1 << 24};
@@ -115,7 +111,7 @@ static struct nb_tuning with_native(struct nb_tuning t, uint32_t native) {
 /* LayerNorm without parameters, in double, of the stored elements. */
 static void exact_layernorm(const struct bench *b, int64_t row, double *y) {
     double mean = 0, var = 0;
-    const int64_t n = b->cols;
+    const int64_t n = b->call.cols;
     for (int64_t i = 0; i < n; i++) {
         y[i] = nb_get(b->x, row * n + i, b->dtype);
         mean += y[i] / (double)n;
@@ -130,7 +126,7 @@ static void check_folding(const struct nb_kernel *k) {
     if (k->op != NB_OP_LAYERNORM || k->dtype != NB_F32) return;
     struct bench b released_by(bench_release) = bench_new(k, ROWS, COLS);
     double exact[COLS];
-    b.formula.affine = NB_AFFINE_NONE;
+    b.call.formula.affine = NB_AFFINE_NONE;
     for (int64_t i = 0; i < ROWS * COLS; i++) {
         const double offset = 1e-3 * (1 + (double)(i / COLS) / 128);
         nb_set(b.x, i, NB_F32, offset * (1 + any_value(i) / 1024));
@@ -173,9 +169,7 @@ static void look_in(const struct nb_kernel *k, uint32_t layout) {
             else
                 squares[c] += d * d;
         }
-    call.scratch = aligned_alloc(64, (nb_kernel_scratch_bytes(k, &call) + 64) / 64 * 64);
-    cr_assert_eq(nb_run_in_ranges(k, &call, 0), 0);
-    free(call.scratch);
+    run_in(k, call, 0);
     for (int c = 0; c < C; c++) {
         const double want = 1 / sqrt(squares[c] / (N * HW) + 1e-5);
         cr_expect(fabs((double)rstd[c] / want - 1) <= 0x1p-17, "%s, layout %u: rstd %g, not %g", k->variant, layout,
@@ -197,14 +191,14 @@ Test(fast_rows, a_batchnorm_looks_again_where_the_first_value_is_far_off) { each
 static void check_ties(const struct nb_kernel *k, int64_t cols, int64_t columns_each) {
     struct bench b released_by(bench_release) = bench_new(k, MAX_ROWS, cols);
     const double scale = k->op == NB_OP_L2NORM ? 1 / sqrt((double)cols) : 1;
-    const bool has_beta = b.formula.affine == NB_AFFINE_GAMMA_BETA;
-    b.eps = 0;
-    b.formula.round_sum = 0;
+    const bool has_beta = b.call.formula.affine == NB_AFFINE_GAMMA_BETA;
+    b.call.eps = 0;
+    b.call.formula.round_sum = 0;
     for (int64_t i = 0; i < cols; i++) {
         b.gamma[i] = 1.0f + (float)(i % 64) / 128 + (i % columns_each == 3 ? 0x1p-8f : 0.0f);
         b.beta[i] = i % 5 == 0 ? 0x1p-8f : 0.0f;
     }
-    for (int64_t i = 0; i < b.rows * cols; i++) {
+    for (int64_t i = 0; i < b.call.rows * cols; i++) {
         const double sign = (i / cols + i % cols) % 2 ? -1 : 1;
         nb_set(b.x, i, b.dtype, sign);
         nb_set(b.residual, i, b.dtype, 0);
@@ -233,11 +227,12 @@ static void check_nan_row(const struct nb_kernel *k) {
     const struct nb_tuning t = with_native(big_cache, native_here(k));
     call_rows(&b, &t, 0);
     memcpy(b.wants, b.y, bytes_of(&b));
-    nb_set(b.x, 4 * b.cols + 7, b.dtype, NAN);
+    nb_set(b.x, 4 * b.call.cols + 7, b.dtype, NAN);
     call_rows(&b, &t, 0);
-    for (int64_t i = 0; i < b.rows * b.cols; i++) {
+    for (int64_t i = 0; i < b.call.rows * b.call.cols; i++) {
         const double got = nb_get(b.y, i, b.dtype), want = nb_get(b.wants, i, b.dtype);
-        cr_expect(i / b.cols == 4 ? isnan(got) : got == want, "%s: element %lld is %g", k->variant, (long long)i, got);
+        cr_expect(i / b.call.cols == 4 ? isnan(got) : got == want, "%s: element %lld is %g", k->variant, (long long)i,
+                  got);
     }
 }
 Test(fast_rows, a_nan_takes_its_row_and_no_other) { each_kernel(is_fast, check_nan_row); }
@@ -248,14 +243,14 @@ static void check_nan_param(const struct nb_kernel *k) {
     for (int p = 0; p < 16; p++) {
         struct bench b released_by(bench_release) = bench_new(k, 5, 131);
         const struct nb_tuning t = with_native(big_cache, p < 8 ? 0 : native_here(k));
-        if (p % 8 >= 4 && b.formula.affine != NB_AFFINE_GAMMA_BETA) b.formula.affine = NB_AFFINE_GAMMA;
-        const bool in_beta = p % 8 >= 4 && b.formula.affine == NB_AFFINE_GAMMA_BETA;
+        if (p % 8 >= 4 && b.call.formula.affine != NB_AFFINE_GAMMA_BETA) b.call.formula.affine = NB_AFFINE_GAMMA;
+        const bool in_beta = p % 8 >= 4 && b.call.formula.affine == NB_AFFINE_GAMMA_BETA;
         memcpy((in_beta ? b.beta : b.gamma) + 9, &payloads[p % 4], sizeof(float));
         call_rows(&b, &t, 0);
-        for (int64_t i = 0; i < b.rows * b.cols; i++) {
+        for (int64_t i = 0; i < b.call.rows * b.call.cols; i++) {
             const double got = nb_get(b.y, i, b.dtype);
-            cr_expect_eq(isnan(got), i % b.cols == 9, "%s, NaN %08x: element %lld is %g", k->variant, payloads[p % 4],
-                         (long long)i, got);
+            cr_expect_eq(isnan(got), i % b.call.cols == 9, "%s, NaN %08x: element %lld is %g", k->variant,
+                         payloads[p % 4], (long long)i, got);
         }
     }
 }
@@ -271,16 +266,16 @@ static void check_native(const struct nb_kernel *k) {
     const struct nb_tuning with = with_native(big_cache, native_here(k)), without = with_native(big_cache, 0);
     const double least = nb_formats[NB_BF16].min_normal;
     int64_t n_zero = 0, n_subnormal = 0;
-    for (int64_t i = 0; i < b.cols; i++) {
+    for (int64_t i = 0; i < b.call.cols; i++) {
         b.gamma[i] = 0x1p-16f;
         b.beta[i] = 0;
-        nb_set(b.x, 4 * b.cols + i, NB_BF16, any_value(i) * 0x1p-120);
-        nb_set(b.residual, 4 * b.cols + i, NB_BF16, 0);
+        nb_set(b.x, 4 * b.call.cols + i, NB_BF16, any_value(i) * 0x1p-120);
+        nb_set(b.residual, 4 * b.call.cols + i, NB_BF16, 0);
     }
     call_rows(&b, &without, 0);
     memcpy(b.wants, b.y, bytes_of(&b));
     call_rows(&b, &with, 0);
-    for (int64_t i = 0; i < b.rows * b.cols; i++) {
+    for (int64_t i = 0; i < b.call.rows * b.call.cols; i++) {
         const double got = nb_get(b.y, i, NB_BF16), want = nb_get(b.wants, i, NB_BF16);
         const bool subnormal = fabs(want) < least && want != 0;
         n_subnormal += subnormal;
