@@ -36,8 +36,7 @@ static char *write_document(const char *folder, const char *name, const uint8_t 
     } else {
         nb_strbuf_addn(&summed, (const char *)bytes + as_it_is, n - as_it_is);
     }
-    char *dir = fuzz_file_in(folder, name, (const uint8_t *)summed.text, summed.len);
-    return dir;
+    return fuzz_file_in(folder, name, (const uint8_t *)summed.text, summed.len);
 }
 
 /* ---- a run: results.json, or the journal that is folded to one ---- */
@@ -106,8 +105,7 @@ static char *write_journal(const char *folder, const uint8_t *bytes, size_t n) {
     struct nb_strbuf journal released_by(nb_strbuf_release) = nb_strbuf_empty();
     char *text freed = fuzz_text(bytes, n, NULL);
     add_with_sums(&journal, text);
-    char *dir = fuzz_file_in(folder, NB_JOURNAL_FILE, (const uint8_t *)journal.text, journal.len);
-    return dir;
+    return fuzz_file_in(folder, NB_JOURNAL_FILE, (const uint8_t *)journal.text, journal.len);
 }
 
 void fuzz_journal(const uint8_t *bytes, size_t n) {

@@ -22,7 +22,7 @@ static int global(ROWS) {
 }
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static const struct nb_kernel kernel = GATED(global, ), *const table[] = {&kernel};
+    static const struct nb_kernel kernel = GATED(global, global, ), *const table[] = {&kernel};
     *n = 1;
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }

@@ -85,10 +85,10 @@ static int waits(ROWS) {
     return correct_rows(call, begin, end);
 }
 
-#define added steady
-static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
-                                           GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
-                                           GATED(strays, ), GATED(changes, ), GATED(skips, ),
-                                           GATED(fails, ),  GATED(added, ),   GATED(units, .n_units = n_units),
-                                           GATED(waits, )};
+#define CHANGED(name) GATED(name, name, )
+static const struct nb_kernel kernels[] = {
+    CHANGED(steady),  CHANGED(doubled), CHANGED(rough),         CHANGED(zeros),
+    CHANGED(crashes), CHANGED(hangs),   CHANGED(strays),        CHANGED(changes),
+    CHANGED(skips),   CHANGED(fails),   GATED(added, steady, ), GATED(units, units, .n_units = n_units),
+    CHANGED(waits)};
 TABLE(kernels)

@@ -11,22 +11,11 @@ static int waits(ROWS) {
 #endif
     return correct_rows(call, begin, end);
 }
-#define steady correct
-#define doubled correct
-#define rough correct
-#define zeros correct
-#define crashes correct
-#define hangs correct
-#define strays correct
-#define changes correct
-#define skips correct
-#define fails correct
-#define gone correct
-#define units correct
 static int by_rows(const struct nb_call *call) { return 1; }
-static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
-                                           GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
-                                           GATED(strays, ), GATED(changes, ), GATED(skips, ),
-                                           GATED(fails, ),  GATED(gone, ),    GATED(units, .row_local = by_rows),
-                                           GATED(waits, )};
+#define CORRECT(name) GATED(name, correct, )
+static const struct nb_kernel kernels[] = {
+    CORRECT(steady),      CORRECT(doubled), CORRECT(rough),  CORRECT(zeros),
+    CORRECT(crashes),     CORRECT(hangs),   CORRECT(strays), CORRECT(changes),
+    CORRECT(skips),       CORRECT(fails),   CORRECT(gone),   GATED(units, correct, .row_local = by_rows),
+    GATED(waits, waits, )};
 TABLE(kernels)

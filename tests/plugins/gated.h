@@ -5,10 +5,10 @@
 #include "rows.h"
 #include "table.h"
 
-#define GATED(kernel_name, ...)                                                                                        \
+#define GATED(kernel_name, run_, ...)                                                                                  \
     {                                                                                                                  \
         OF_ROWS, .name = "gated_" #kernel_name, .variant = "gated_" #kernel_name "_f32",                               \
-                 .summary = "for the gate's tests", .run = kernel_name, __VA_ARGS__                                    \
+                 .summary = "for the gate's tests", .run = run_, __VA_ARGS__                                           \
     }
 
 /* What an instruction does to t, sixteen times, each after the one before. */
