@@ -45,17 +45,14 @@ static void library_of(const struct nb_record *r, char *out, size_t n) {
     const char *colon = strchr(r->c.variant, ':');
     struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     nb_kernel_name(&r->c, &name);
-    if (colon)
-        snprintf(out, n, "%.*s", (int)(colon - r->c.variant), r->c.variant);
-    else
-        snprintf(out, n, "%s", name.text);
+    snprintf(out, n, "%.*s", (int)(colon ? colon - r->c.variant : (ptrdiff_t)name.len),
+             colon ? r->c.variant : name.text);
 }
 
 /* What the records of one comparison share: op, pass, dtype and all of the key but the variant. Owned. */
 static char *comparison_of(const struct nb_record *r) {
     const char *rest = strchr(r->key, '/');
-    char *text = nb_textf("%u %u %u %d%s", r->c.op, r->c.pass, r->c.dtype, r->machine, rest ? rest : "");
-    return text;
+    return nb_textf("%u %u %u %d%s", r->c.op, r->c.pass, r->c.dtype, r->machine, rest ? rest : "");
 }
 
 /* The faster of two, of which the first may be null and each not timed. */
@@ -68,26 +65,24 @@ static const struct nb_record *faster(const struct nb_record *a, const struct nb
 /* The records by comparison, in the order of their first. */
 struct comparisons {
     struct nb_text_map index;
-    char **names;
-    size_t n, *of; /* of each record: its comparison, or NB_NOWHERE */
+    struct nb_strings names;
+    size_t *of; /* of each record: its comparison, or NB_NOWHERE */
     const struct nb_record **ours;
 };
 
 static void gather(struct comparisons *c, const struct nb_results *results, const struct nb_compare_settings *s) {
-    c->names = nb_alloc(results->n + 1, sizeof *c->names);
     c->of = nb_alloc(results->n + 1, sizeof *c->of);
     c->ours = nb_alloc(results->n + 1, sizeof *c->ours);
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         c->of[i] = NB_NOWHERE;
         if (!is_compared(r)) continue;
-        char *name = comparison_of(r);
-        size_t at = nb_text_map_add(&c->index, name, c->n);
+        char *name freed = comparison_of(r);
+        size_t at = nb_text_map_find(&c->index, name);
         if (at == NB_NOWHERE) {
-            at = c->n;
-            c->names[c->n++] = name;
-        } else {
-            free(name);
+            at = c->names.n;
+            nb_strings_add(&c->names, name);
+            nb_text_map_add(&c->index, c->names.items[at], at);
         }
         c->of[i] = at;
         if (is_ours(s, r)) c->ours[at] = faster(c->ours[at], r);
@@ -95,9 +90,9 @@ static void gather(struct comparisons *c, const struct nb_results *results, cons
 }
 
 static void release_comparisons(struct comparisons *c) {
-    for (size_t i = 0; i < c->n; i++) free(c->names[i]);
     nb_text_map_release(&c->index);
-    nb_free_all(c->names, c->of, c->ours);
+    nb_strings_release(&c->names);
+    nb_free_all(c->of, c->ours);
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------------------------------- */
@@ -182,7 +177,7 @@ int nb_peer_comparisons_make(struct nb_peer_comparisons *d, const struct nb_resu
         return nb_error("this run compares no libraries: its config has no \"compare\", as `normbench run peers` has");
     }
     gather(&c, results, &d->settings);
-    for (size_t i = 0; i < c.n; i++) pair_up(d, results, &c, i);
+    for (size_t i = 0; i < c.names.n; i++) pair_up(d, results, &c, i);
     release_comparisons(&c);
     const int result = measure_all(d, results);
     if (d->n > 1) qsort(d->items, d->n, sizeof *d->items, by_library);
@@ -207,15 +202,14 @@ static bool together(const struct nb_peer_comparison *a, const struct nb_peer_co
 }
 
 static double median_roofline_share(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
-    double *shares freed = nb_alloc(d->n + 1, sizeof *shares), median = NAN;
+    double *shares freed = nb_alloc(d->n + 1, sizeof *shares);
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
         const struct nb_record *ours = d->items[i].ours;
         if (together(first, &d->items[i]) && ours && ours->has_timing && isfinite(ours->timing.roofline.share.value))
             shares[n++] = ours->timing.roofline.share.value;
     }
-    if (n > 0) median = nb_median(shares, n);
-    return median;
+    return nb_median(shares, n);
 }
 
 static struct nb_peer_mean mean_of(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {

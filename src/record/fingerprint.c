@@ -5,7 +5,6 @@
 #include <gnu/libc-version.h>
 #include <math.h>
 #include <papi.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -256,14 +255,11 @@ static void add_counters(cJSON *list) {
 
 /* ---- warnings ---- */
 
-static void __attribute__((format(printf, 2, 3))) warn(cJSON *list, const char *format, ...) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    va_list args;
-    va_start(args, format);
-    nb_strbuf_addv(&text, format, args);
-    va_end(args);
-    cJSON_AddItemToArray(list, cJSON_CreateString(text.text));
+static void add_warning(cJSON *list, char *text) {
+    cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    free(text);
 }
+#define warn(list, ...) add_warning(list, nb_textf(__VA_ARGS__))
 
 static void warn_of_machine(cJSON *list, const struct nb_cpu *cpu) {
     if (nb_cpu_emulator())

@@ -121,9 +121,8 @@ static char *replay_of(const struct fold *f, const cJSON *run, const struct nb_r
     struct nb_strbuf options released_by(nb_strbuf_release) = {0};
     nb_strbuf_add(&options, f->launches > 0 && nb_case_is_timed(&r->c) ? "" : " --check-only");
     add_timeouts(run, &options);
-    char *command = nb_replay_command(
+    return nb_replay_command(
         &(struct nb_replay){r->key, options.text + (options.len > 0), plugin_file(run, r->c.variant), tuning_of(run)});
-    return command;
 }
 
 /* The index of a new record, NB_NOWHERE after nb_error. */

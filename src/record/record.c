@@ -335,11 +335,9 @@ static int check_counts(const struct nb_results *r, const char *path) {
 bool nb_results_outdated(const char *dir) {
     char *results freed = nb_path_join(dir, NB_RESULTS_FILE), *journal freed = nb_path_join(dir, NB_JOURNAL_FILE);
     struct stat old, new;
-    bool outdated = false;
-    if (stat(journal, &new) == 0)
-        outdated = stat(results, &old) != 0 || new.st_mtim.tv_sec > old.st_mtim.tv_sec ||
-                   (new.st_mtim.tv_sec == old.st_mtim.tv_sec &&new.st_mtim.tv_nsec > old.st_mtim.tv_nsec);
-    return outdated;
+    return stat(journal, &new) == 0 &&
+           (stat(results, &old) != 0 || new.st_mtim.tv_sec > old.st_mtim.tv_sec ||
+            (new.st_mtim.tv_sec == old.st_mtim.tv_sec &&new.st_mtim.tv_nsec > old.st_mtim.tv_nsec));
 }
 
 int nb_results_read(struct nb_results *r, const char *dir) {
