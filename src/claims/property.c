@@ -114,8 +114,7 @@ struct nb_finding *nb_property_add_or(const struct nb_property_call *call, const
 struct nb_finding *nb_property_add_seeds(const struct nb_property_call *call, const char *name, const char *unit,
                                          double *values, size_t n, const char *reason) {
     const bool one = n == 1;
-    const struct nb_interval over =
-        one ? (struct nb_interval){values[0], values[0], values[0]} : nb_over_launches(values, n, 0.95);
+    const struct nb_interval over = one ? nb_exactly(values[0]) : nb_over_launches(values, n, 0.95);
     struct nb_finding *f = nb_property_add_or(call, name, unit, over.value, reason);
     f->value = over;
     f->units = values;

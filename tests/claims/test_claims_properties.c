@@ -49,22 +49,22 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
         }
         for (size_t j = 0; j < i; j++) cr_expect_str_neq(nb_property_at(j)->name, p->name);
     }
-    static const char *const counts[] = {"0", "-1", "1.5", "4097", "1e300", "[8,0]"};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        struct nb_jsonc file released_by(nb_jsonc_release);
-        cJSON *all = NULL;
-        char text[40];
-        snprintf(text, sizeof text, "{\"batch\":%s}", counts[i]);
-        cr_assert_eq(nb_jsonc_parse(&file, "params", text, strlen(text)), 0);
-        cr_expect_eq(property_params(find_property("coupling"), &file, file.root, &all), -1, "%s", text);
-        cJSON_Delete(all);
-    }
-    static const char *const wrong[] = {"{\"by\":\"x\"}", "{\"byy\":1}", "{\"by\":[1,2]}", "{\"x\":[]}", "[]"};
+    static const char *const wrong[][2] = {{"coupling", "{\"batch\":0}"},
+                                           {"coupling", "{\"batch\":-1}"},
+                                           {"coupling", "{\"batch\":1.5}"},
+                                           {"coupling", "{\"batch\":4097}"},
+                                           {"coupling", "{\"batch\":1e300}"},
+                                           {"coupling", "{\"batch\":[8,0]}"},
+                                           {"divide", "{\"by\":\"x\"}"},
+                                           {"divide", "{\"byy\":1}"},
+                                           {"divide", "{\"by\":[1,2]}"},
+                                           {"divide", "{\"x\":[]}"},
+                                           {"divide", "[]"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_jsonc file released_by(nb_jsonc_release);
         cJSON *all = NULL;
-        cr_assert_eq(nb_jsonc_parse(&file, "params", wrong[i], strlen(wrong[i])), 0);
-        cr_expect_eq(property_params(find_property("divide"), &file, file.root, &all), -1, "%s", wrong[i]);
+        cr_assert_eq(nb_jsonc_parse(&file, "params", wrong[i][1], strlen(wrong[i][1])), 0);
+        cr_expect_eq(property_params(find_property(wrong[i][0]), &file, file.root, &all), -1, "%s", wrong[i][1]);
         cJSON_Delete(all);
     }
 }

@@ -38,8 +38,6 @@ static int read_claim(struct nb_claim *claim, const char *more) {
 #define PUBLISHED(cut, gpu)                                                                                            \
     ",\"published\":[{\"row\":\"r\",\"gpu\":\"" gpu "\",\"cut\":" cut ",\"low\":0.1,\"high\":1}]"
 
-static struct nb_interval exactly(double v) { return (struct nb_interval){v, v, v}; }
-
 struct made {
     struct nb_claim claim;
     struct nb_results results;
@@ -55,7 +53,7 @@ static void make(struct made *m, const char *more) {
     const struct step_experiment *s = m->claim.experiments[0].own;
     nb_rates_add(&m->rates, &s->model);
     cr_assert_eq(m->rates.n, 1);
-    m->rates.products[0].seconds = exactly(0.008);
+    m->rates.products[0].seconds = nb_exactly(0.008);
     m->measured = (struct nb_claims_measured){.rates = &m->rates};
     m->measured.results[NB_PLAN_TIMING] = &m->results;
     struct nb_norm_time *norm = nb_alloc(1, sizeof *norm);
@@ -63,8 +61,8 @@ static void make(struct made *m, const char *more) {
                                   .cols = 20,
                                   .timed_rows = 10,
                                   .pass = NB_FORWARD,
-                                  .against_s = exactly(0.001),
-                                  .ratio = exactly(0.5),
+                                  .against_s = nb_exactly(0.001),
+                                  .ratio = nb_exactly(0.5),
                                   .of_dispatches = 8,
                                   .against_dispatches = 12};
     m->asked = (struct asked){.s = s, .m = &m->measured, .times = {.pair = s->pairs[0], .items = norm, .n = 1}};

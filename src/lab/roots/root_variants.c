@@ -41,10 +41,13 @@ static void quake3(const float *x, float *r) { quake(x, r, 3); }
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 
-typedef __m256 (*root_fn_8)(__m256 x);
-static inline __attribute__((always_inline)) void over_batch_8(const float *x, float *r, root_fn_8 root) {
-    for (int i = 0; i < NB_BATCH; i += 8) _mm256_storeu_ps(r + i, root(_mm256_loadu_ps(x + i)));
-}
+#define FILL_8(name, root)                                                                                             \
+    static void name(const float *floats, float *r) {                                                                  \
+        for (int i = 0; i < NB_BATCH; i += 8) {                                                                        \
+            const __m256 x = _mm256_loadu_ps(floats + i);                                                              \
+            _mm256_storeu_ps(r + i, root);                                                                             \
+        }                                                                                                              \
+    }
 
 /* r (1.5 - (x / 2) r^2), as it stands in textbooks. */
 static inline __m256 step_textbook(__m256 x, __m256 r) {
@@ -62,17 +65,11 @@ static inline __m256 step_fma(__m256 x, __m256 r) {
     return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(0.5f), r), residual, r);
 }
 
-static inline __m256 estimate_8(__m256 x) { return _mm256_rsqrt_ps(x); }
-static inline __m256 textbook_8(__m256 x) { return step_textbook(x, _mm256_rsqrt_ps(x)); }
-static inline __m256 eigen_8(__m256 x) { return step_eigen(x, _mm256_rsqrt_ps(x)); }
-static inline __m256 newton_8(__m256 x) { return step_fma(x, _mm256_rsqrt_ps(x)); }
-static inline __m256 newton2_8(__m256 x) { return step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))); }
-
-static void rsqrtps(const float *x, float *r) { over_batch_8(x, r, estimate_8); }
-static void rsqrtps_textbook(const float *x, float *r) { over_batch_8(x, r, textbook_8); }
-static void rsqrtps_eigen(const float *x, float *r) { over_batch_8(x, r, eigen_8); }
-static void rsqrtps_newton(const float *x, float *r) { over_batch_8(x, r, newton_8); }
-static void rsqrtps_newton2(const float *x, float *r) { over_batch_8(x, r, newton2_8); }
+FILL_8(rsqrtps, _mm256_rsqrt_ps(x))
+FILL_8(rsqrtps_textbook, step_textbook(x, _mm256_rsqrt_ps(x)))
+FILL_8(rsqrtps_eigen, step_eigen(x, _mm256_rsqrt_ps(x)))
+FILL_8(rsqrtps_newton, step_fma(x, _mm256_rsqrt_ps(x)))
+FILL_8(rsqrtps_newton2, step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))))
 
 NB_TARGET_END
 
