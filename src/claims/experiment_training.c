@@ -86,14 +86,6 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
     return 0;
 }
 
-static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_jsonc_number(file, node, 1, MOST_STEPS, true, &((struct nb_training *)into)->steps);
-}
-
-static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_jsonc_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
-}
-
 static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_ELSEWHERE, .required = true},
@@ -102,8 +94,8 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
         {NB_FIELD(TEXT, struct nb_training, common)},
         {NB_FIELD(TEXT, struct nb_training, on_cpu)},
-        {"steps", NB_FIELD_READ, .read = read_steps},
-        {"seeds", NB_FIELD_READ, .read = read_seeds},
+        {NB_FIELD(COUNT, struct nb_training, steps), .low = 1, .high = MOST_STEPS},
+        {NB_FIELD(COUNT, struct nb_training, seeds), .low = 1, .high = MOST_SEEDS},
         {"compare", NB_FIELD_READ, .read = read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);
     char reason[400];
@@ -130,7 +122,7 @@ static const char *training_refuses(const struct nb_experiment *e) {
 
 static void add_to_plan(const struct nb_training *t, struct nb_torch_plan *plan) {
     for (size_t i = 0; i < t->n_arms && t->workload; i++)
-        nb_torch_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
+        nb_torch_plan_add(plan, t->measure, t->workload, t->steps, t->seeds, t->arms[i]);
 }
 
 static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *plan, const char *device) {

@@ -144,7 +144,7 @@ static void take_tags(struct nb_finding *f, const struct nb_finding *tags) {
 
 static void add(const struct sink *s, const struct figure *k, int of, int against) {
     const struct nb_training *t = s->t;
-    const struct nb_torch_question q = {t->measure, t->workload_name, (int)t->steps};
+    const struct nb_torch_question q = {t->measure, t->workload_name, t->steps};
     const char *of_text = t->arms[of], *against_text = against == NO_ARM ? NULL : t->arms[against];
     struct nb_torch_figure figure = {.value = NB_NO_INTERVAL, .reason = s->why};
     if (s->results)

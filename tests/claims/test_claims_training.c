@@ -228,9 +228,9 @@ static cJSON *answer_of(const struct nb_training *t, int arm, int seed, double p
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(
         &text,
-        "{\"request\":{\"measure\":\"course\",\"workload\":\"%s\",\"round\":%d,\"steps\":%g,\"arms\":[\"%s\"]},"
+        "{\"request\":{\"measure\":\"course\",\"workload\":\"%s\",\"round\":%d,\"steps\":%d,\"arms\":[\"%s\"]},"
         "\"status\":\"ok\",\"arms\":[{\"arm\":\"%s\",\"final_loss\":%g,\"unseen_loss\":%g,\"failed_steps\":0,"
-        "\"wanted_steps\":%g}]}",
+        "\"wanted_steps\":%d}]}",
         t->workload_name, seed, t->steps, t->arms[arm], t->arms[arm], loss, loss, t->steps);
     cJSON *answer = cJSON_Parse(text.text);
     return answer;
