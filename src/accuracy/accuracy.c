@@ -11,6 +11,7 @@
 #include "src/accuracy/oracle.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 
 /* ---- errors by size -------------------------------------------------------------------------------------------------- */
 
@@ -468,18 +469,10 @@ static int parameter_from_json(struct nb_parameter_error *p, const cJSON *json, 
     return 0;
 }
 
-static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
-    const char *name = nb_json_get_text(json, "loss");
-    for (int i = 0; name && i < NB_N_LOSSES; i++) {
-        if (strcmp(name, nb_loss_names[i]) != 0) continue;
-        *loss = (enum nb_loss)i;
-        return 0;
-    }
-    return name ? nb_error("accuracy: unknown loss \"%s\"", name) : 0;
-}
-
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     const cJSON *errors = nb_json_get(json, "parameters");
+    const char *loss = nb_json_get_text(json, "loss");
+    const int found = loss ? nb_name_find(nb_loss_names, loss) : NB_LOSS_NONE;
     *a = (struct nb_accuracy){.reproducer = {.row = -1, .col = -1}, .has_parameters = cJSON_IsObject(errors)};
     if (nb_json_get_members(json, figures, a, "accuracy") != 0) return -1;
     const int has_ratios = get_if_there(json, "ratios", ratios, a);
@@ -487,7 +480,8 @@ int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     a->has_ratios = has_ratios > 0;
     for (size_t i = 0; i < N_PARAMETERS; i++)
         if (parameter_from_json((void *)((char *)a + parameters[i].offset), errors, parameters[i].name) != 0) return -1;
-    if (loss_from_json(&a->loss, json) != 0) return -1;
+    if (found < 0) return nb_error("accuracy: unknown loss \"%s\"", loss);
+    a->loss = (enum nb_loss)found;
     if (nb_json_get_members(json, histogram, a, "accuracy") != 0) return -1;
     return get_if_there(json, "reproducer", reproducer, &a->reproducer) < 0 ? -1 : 0;
 }

@@ -13,7 +13,7 @@
 
 /* ---- what a row shares ----------------------------------------------------------------------------------------------- */
 
-const char *const nb_loss_names[NB_N_LOSSES] = {
+const char *const nb_loss_names[NB_N_LOSSES + 1] = {
     [NB_LOSS_NONE] = "none",
     [NB_LOSS_SQUARE_OVERFLOW] = "square_overflow",
     [NB_LOSS_SQUARE_UNDERFLOW] = "square_underflow",

@@ -26,7 +26,7 @@ enum nb_loss {
     NB_LOSS_UNBOUNDED,        /* nothing is lost for sure, but the bound allows errors as large as the row of results */
     NB_N_LOSSES
 };
-extern const char *const nb_loss_names[NB_N_LOSSES];
+extern const char *const nb_loss_names[NB_N_LOSSES + 1]; /* null-terminated */
 
 /* Where a result is rounded to: relative error at most u, absolute error at most eta where it is subnormal. */
 struct nb_precision {

@@ -20,12 +20,7 @@ static cJSON *result_of(const struct nb_entry *entry, struct nb_formula formula)
 
 /* Null: undetermined or not asked. */
 static const char *value_of_answer(const cJSON *result, const char *question) {
-    const cJSON *answer;
-    cJSON_ArrayForEach(answer, nb_json_get(result, "answers")) {
-        const char *name = nb_json_get_text(answer, "question");
-        if (name && strcmp(name, question) == 0) return nb_json_get_text(answer, "value");
-    }
-    return NULL;
+    return nb_json_get_text(nb_json_find(nb_json_get(result, "answers"), "question", question), "value");
 }
 
 /* ---- our own kernels ---- */

@@ -85,10 +85,14 @@ static int set_op(struct nb_design *d, const char *text, char *reason, size_t n)
     return set_index(&d->op, known ? op : -1, ops, reason, n);
 }
 
+static void compute_in(struct nb_design *d, enum nb_number number) {
+    d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = number;
+}
+
 static int set_compute(struct nb_design *d, const char *text, char *reason, size_t n) {
     enum nb_number number = NB_NUM_F32;
     if (set_number(&number, text, reason, n) != 0) return -1;
-    d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = number;
+    compute_in(d, number);
     return 0;
 }
 
@@ -224,31 +228,19 @@ void nb_design_key_print(const struct nb_design_key *key, const struct nb_design
 
 /* ---- Text to design and back. A text is a start, which is an op or a preset, and changes to it in any number ---- */
 
+/* What is not said is the first of its kind: one after another, eps inside, cast after, to nearest. */
 void nb_design_init(struct nb_design *d) {
-    *d = (struct nb_design){
-        .op = NB_OP_RMSNORM,
-        .store = NB_NUM_F32,
-        .weight = NB_NUM_F32,
-        .square = NB_NUM_F32,
-        .acc = NB_NUM_F32,
-        .stat = NB_NUM_F32,
-        .root = NB_NUM_F32,
-        .rstd = NB_NUM_F32,
-        .scale = NB_NUM_F32,
-        .offset = NB_NUM_F32,
-        .order = NB_ORDER_SEQUENTIAL,
-        .lanes = 1,
-        .leaf = 8,
-        .variance = NB_VAR_TWOPASS,
-        .root_form = NB_ROOT_MUL_RECIP,
-        .eps_place = NB_EPS_INSIDE,
-        .cast = NB_CAST_AFTER,
-        .rounding = NB_ROUND_NEAREST,
-        .store_rounding = NB_ROUND_NEAREST,
-        .k = 0.0625,
-        .eps = 1e-5,
-        .eps_text = "1e-5",
-    };
+    *d = (struct nb_design){.op = NB_OP_RMSNORM,
+                            .store = NB_NUM_F32,
+                            .weight = NB_NUM_F32,
+                            .lanes = 1,
+                            .leaf = 8,
+                            .variance = NB_VAR_TWOPASS,
+                            .root_form = NB_ROOT_MUL_RECIP,
+                            .k = 0.0625,
+                            .eps = 1e-5,
+                            .eps_text = "1e-5"};
+    compute_in(d, NB_NUM_F32);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------- */
@@ -269,24 +261,23 @@ static const struct nb_design_key *key_find(const char *name) {
     return NULL;
 }
 
+static const char shown[] = "; `normbench emulate --list` shows them";
+
 static int refuse_start(const char *part, const char *whole) {
     const char *names[64] = {"rmsnorm", "prmsnorm", "layernorm", "l2norm"};
     size_t n = 4;
     for (size_t i = 0; i < nb_n_design_presets && n < 64; i++) names[n++] = nb_design_presets[i].name;
-    const char *nearest = nb_nearest(part, names, n);
-    if (nearest) return nb_error("design %s: '%s' is no op and no preset; did you mean '%s'?", whole, part, nearest);
-    return nb_error("design %s: '%s' is no op (rmsnorm, prmsnorm, layernorm, l2norm) and no preset; `normbench emulate "
-                    "--list` shows them",
-                    whole, part);
+    const struct nb_hint hint = nb_did_you_mean(part, names, n);
+    return nb_error("design %s: '%s' is no op%s and no preset%s", whole, part,
+                    *hint.text ? "" : " (rmsnorm, prmsnorm, layernorm, l2norm)", *hint.text ? hint.text : shown);
 }
 
 static int refuse_key(const char *name, const char *whole) {
     const char *names[64];
     size_t n = 0;
     for (; n < nb_n_design_keys && n < 64; n++) names[n] = nb_design_keys[n].name;
-    const char *nearest = nb_nearest(name, names, n);
-    if (nearest) return nb_error("design %s: no part is called '%s'; did you mean '%s'?", whole, name, nearest);
-    return nb_error("design %s: no part is called '%s'; `normbench emulate --list` shows them", whole, name);
+    const struct nb_hint hint = nb_did_you_mean(name, names, n);
+    return nb_error("design %s: no part is called '%s'%s", whole, name, *hint.text ? hint.text : shown);
 }
 
 static int parse_start(struct nb_design *d, const char *part, const char *whole) {
