@@ -146,7 +146,7 @@ static struct terms new_terms(int64_t n) {
 }
 
 static struct columns new_columns(int64_t n) {
-    struct columns t;
+    struct columns t = {0};
     double **const arrays[] = {&t.dgamma, &t.dgamma_lo, &t.dbeta, &t.dbeta_lo, &t.abs_dgamma, &t.abs_dbeta, &t.abs_d};
     t.all = new_arrays(arrays, sizeof arrays / sizeof arrays[0], n);
     return t;
