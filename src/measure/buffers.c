@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Filling and comparing by doubling and by overlap: as fast as memory goes. */
+/* Filling and comparing as fast as memory goes. */
 #include "src/measure/buffers.h"
 
 #include <assert.h>
@@ -12,17 +12,21 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/measure/kept_memory.h"
 
 /* ---- poison ------------------------------------------------------------------------------------------------------ */
 
-enum { PATTERN = 64 };
+enum { PATTERN = 64, MOST_COPIED = 4096 };
 
-/* The word's bytes, in phase with addresses that are multiples of 4. */
+/* The word's bytes, in phase with addresses that are multiples of 4; copied from what the first cache holds. */
 static void poison(unsigned char *p, size_t bytes, uint32_t word) {
     size_t done = bytes < PATTERN ? bytes : PATTERN;
     for (size_t i = 0; i < done; i++) p[i] = (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4));
-    for (; done < bytes; done += done < bytes - done ? done : bytes - done)
-        memcpy(p + done, p, done < bytes - done ? done : bytes - done);
+    for (size_t n; done < bytes; done += n) {
+        n = done < MOST_COPIED ? done : MOST_COPIED;
+        if (n > bytes - done) n = bytes - done;
+        memcpy(p + done, p, n);
+    }
 }
 
 static bool is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
@@ -35,7 +39,7 @@ static bool is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
 
 /* Tensors in memory that betrays what a kernel does outside of them. */
 
-enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
+enum { MARGIN = 1024, LINE = 64, MOST_LINES_APART = 64 };
 
 enum { MATRIX, PARAMS, STATS, ONE, SAVED, BYTES }; /* as shape_tensor() has their lengths */
 #define FROM(member) offsetof(struct nb_inputs, member)
@@ -166,11 +170,15 @@ static int place_guarded(struct nb_tensor *t, struct nb_device_memory *own, enum
 
 /* A mapping for so many bytes and the room behind them. */
 static int map_slab(struct nb_buffers *b, size_t bytes) {
-    const size_t align = b->request.huge_pages ? HUGE_PAGE : LINE;
-    b->slab_bytes = (bytes + b->request.room_bytes + align - 1) / align * align + align;
+    const size_t align = b->request.huge_pages ? NB_HUGE_PAGE : LINE;
+    const size_t whole = (bytes + b->request.room_bytes + align - 1) / align * align;
+    b->slab_bytes = whole + align;
     if (nb_device_host.alloc(&b->slab, b->slab_bytes, NB_DEVICE_START) != 0) return -1;
     b->slab_taken = (align - (uintptr_t)b->slab.area % align) % align;
-    if (b->request.huge_pages) madvise(b->slab.area + b->slab_taken, b->slab_bytes - align, MADV_HUGEPAGE);
+    unsigned char *start = b->slab.area + b->slab_taken;
+    b->request.kept = b->request.kept && nb_kept_memory_map(start, whole);
+    if (b->request.kept) return 0;
+    if (b->request.huge_pages) madvise(start, whole, MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE /* all pages at once take half as long as one by one where they are filled */
     if (!b->request.huge_pages) madvise(b->slab.area, b->slab_bytes, MADV_POPULATE_WRITE);
 #endif
@@ -184,7 +192,7 @@ static int place_slab(struct nb_buffers *b) {
     size_t offset = MARGIN, starts[NB_N_TENSORS] = {0}, areas[NB_N_TENSORS] = {0};
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!(b->request.wants & 1u << i)) continue;
-        offset += LINE * (1 + nb_random_next(&random) % 64);
+        offset += LINE * (1 + nb_random_next(&random) % MOST_LINES_APART);
         areas[i] = offset - LINE;
         starts[i] = offset;
         offset = (offset + tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
@@ -193,6 +201,7 @@ static int place_slab(struct nb_buffers *b) {
     struct nb_buffers *host = b->request.beside;
     if (!host || bytes > host->slab_bytes - host->slab_taken) host = b;
     if (host == b && map_slab(b, bytes) != 0) return -1;
+    b->request.kept = host->request.kept;
     unsigned char *base = host->slab.area + host->slab_taken;
     host->slab_taken += (bytes + LINE - 1) / LINE * LINE;
     for (int i = 0; i < NB_N_TENSORS; i++) {
@@ -244,17 +253,24 @@ int nb_buffers_from_device(const struct nb_buffers *b) {
     return result;
 }
 
-static void fill(struct nb_tensor *t, uint32_t word) {
-    poison(t->area, t->area_bytes, word);
-    if (!t->source) return;
+static void fill(struct nb_tensor *t, const struct nb_layout_request *q) {
     const size_t row_bytes = (size_t)t->cols * t->item;
-    for (int64_t r = 0; r < t->rows; r++)
-        memcpy(nb_tensor_row(t, r), (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes);
+    unsigned char *at = t->area;
+    for (int64_t r = 0; r < t->rows; r++) {
+        unsigned char *row = nb_tensor_row(t, r);
+        poison(at, (size_t)(row - at), q->poison);
+        at = row + row_bytes;
+        if (t->source)
+            memcpy(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes);
+        else if (!q->kept)
+            poison(row, row_bytes, q->poison);
+    }
+    poison(at, (size_t)(t->area + t->area_bytes - at), q->poison);
 }
 
 void nb_buffers_fill(struct nb_buffers *b) {
     for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].data) fill(&b->tensors[i], b->request.poison);
+        if (b->tensors[i].data) fill(&b->tensors[i], &b->request);
 }
 
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request) {
@@ -295,6 +311,13 @@ double nb_buffers_bytes(const struct nb_buffers *b) {
     double bytes = 0;
     for (int i = 0; i < NB_N_TENSORS; i++)
         if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)tensor_bytes(&b->tensors[i]);
+    return bytes;
+}
+
+size_t nb_slab_bytes_at_most(const struct nb_buffers *b) {
+    size_t bytes = 2 * MARGIN + LINE;
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->tensors[i].data) bytes += tensor_bytes(&b->tensors[i]) + (MOST_LINES_APART + 2) * LINE;
     return bytes;
 }
 

@@ -69,19 +69,17 @@ struct nb_layout_request {
     int64_t pad;     /* elements between two rows */
     int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
     size_t scratch_bytes;
-    int saved;         /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
-    uint64_t seed;     /* of the random distances (NB_PLACE_SLAB) */
-    bool joined;       /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
-    bool huge_pages;   /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
+    int saved;       /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
+    uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
+    bool joined;     /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
+    bool huge_pages; /* NB_PLACE_SLAB: ask for them */
+    bool kept; /* NB_PLACE_SLAB: take kept_memory.h's, where there are some; what their outputs hold is left there */
     size_t room_bytes; /* NB_PLACE_SLAB: and so many bytes more, for other layouts */
     struct nb_buffers
         *beside;     /* NB_PLACE_SLAB: in whose room, if it suffices; may not move; released with these or later */
     uint32_t poison; /* the word in padding and in untouched outputs */
     const struct nb_device_api *device; /* where calls find the tensors; null: in the host's memory */
 };
-
-/* A slab has no more of it, between tensors and at its ends. */
-#define NB_SLAB_POISON ((size_t)68 * 64 * NB_N_TENSORS)
 
 #define NB_ALL_SAVED (-1) /* for calls of several cases: one row for each */
 
@@ -140,4 +138,6 @@ const char *nb_buffers_input_of(const struct nb_buffers *b, const void *address)
 /* The name of the tensor whose guards hold the address, of a slab "the buffers", or null; *after: the guard behind it. */
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
+/* No other slab of the same tensors takes more, whatever its seed. */
+size_t nb_slab_bytes_at_most(const struct nb_buffers *b);
 void nb_buffers_release(struct nb_buffers *b);

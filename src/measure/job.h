@@ -21,7 +21,8 @@ enum {
     /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
     NB_FD_DIGESTS = 6,
     NB_FD_PROGRAMS = 7, /* messages with programs that it is lent (src/measure/kept_programs.h) */
-    NB_N_WORKER_FDS = 5
+    NB_FD_MEMORY = 8,   /* of cold cases (src/measure/kept_memory.h) */
+    NB_N_WORKER_FDS = 6
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */

@@ -25,6 +25,7 @@
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/timer.h"
+#include "src/measure/kept_memory.h"
 #include "src/measure/kept_programs.h"
 #include "src/programs/program_process.h"
 
@@ -182,7 +183,7 @@ static bool start_server(struct nb_fork_server *n) {
     const int job_fd released_by(nb_fd_release) = memory_file("normbench-job", text, strlen(text));
     if (job_fd < 0 || nb_answers_open(&n->answers, ends) != 0) return false;
     struct nb_shared *shared = make_shared(&shared_fd, n->answers.secret);
-    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1, -1};
+    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1, -1, -1};
     const bool is_started = shared && execute_worker(&n->pid, fds, n->seed++) == 0;
     if (shared) munmap(shared, sizeof *shared);
     close(ends[1]);
@@ -384,8 +385,9 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
     const int job_fd released_by(nb_fd_release) = memory_file("normbench-job", text, strlen(text));
     const bool is_open = job_fd >= 0 && nb_answers_open(&reader.answers, ends) == 0;
     if (!is_open || !(shared = make_shared(&shared_fd, reader.answers.secret))) error = errno ? errno : ENOMEM;
+    const int memory_fd = job->cold_bytes > 0 ? nb_kept_memory_lend() : -1;
     if (!error) {
-        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd};
+        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd, memory_fd};
         nb_worked("process", NULL, 1, 0);
         error = start(&child, fork_server, fds, job->seed);
     }
@@ -400,6 +402,7 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
         if (reader.answers.n_strange > 0) warn_of_strangers(job);
     }
     if (is_open) close(ends[0]);
+    nb_kept_memory_return(memory_fd);
     if (programs) nb_kept_programs_return(programs, outcome->ending == NB_ENDED_WELL);
     if (shared) munmap(shared, sizeof *shared);
     nb_strbuf_release(&reader.answers.begun);

@@ -525,7 +525,7 @@ static void work(struct session *v, const char *kind) {
                          .blocks = v->group->blocks,
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
-                         .cold_bytes = nb_cold_bytes(first),
+                         .cold_bytes = strcmp(kind, "check") == 0 ? 0 : nb_cold_bytes(first),
                          .until_s = until_s(run),
                          .programs_anew = v->anew || (v->alone && v->launch < 0),
                          .digests_at = v->state->digests_at,

@@ -27,6 +27,7 @@
 #include "src/measure/answers.h"
 #include "src/measure/faults.h"
 #include "src/measure/judge.h"
+#include "src/measure/kept_memory.h"
 #include "src/measure/kept_programs.h"
 #include "src/measure/pool.h"
 #include "src/measure/status.h"
@@ -257,11 +258,10 @@ static int n_layouts(double set_bytes) {
     return n < 1 ? 1 : n > MOST_LAYOUTS ? MOST_LAYOUTS : (int)n;
 }
 
-/* A message to a program goes through all sets. */
-static bool has_several_layouts(const struct nb_bench *b, bool hot_on_host) {
-    bool several = b->several_layouts && hot_on_host;
-    for (int a = 0; a < b->n; a++) several &= !nb_kernel_is_of_program(b->arms[a].entry->kernel);
-    return several;
+static bool has_program(const struct nb_bench *b) {
+    bool has = false;
+    for (int a = 0; a < b->n; a++) has |= nb_kernel_is_of_program(b->arms[a].entry->kernel);
+    return has;
 }
 
 /* A copy of one tensor leaves the other pair of its pattern alone: laid out for nothing, it was half of what cold cases fill. */
@@ -280,15 +280,18 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
     struct nb_arm *const arms = b->arms;
     const int n_arms = b->n;
     const struct nb_job *job = &w->job;
+    const struct nb_device_api *const device = nb_device_of(arms[0].entry->kernel->backend);
+    const bool hot = job->cold_bytes == 0, hot_on_host = hot && nb_device_is_host(device);
+    const bool in_one = nb_device_is_host(device) && !has_program(b); /* a message to a program goes through all sets */
     struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
                                   .rows = job->cases[0].shape.rows,
                                   .pad = job->cases[0].pad,
                                   .n_stats = w->inputs.n_params,
                                   .saved = NB_ALL_SAVED,
                                   .seed = job->seed,
-                                  .huge_pages = job->cold_bytes == 0,
+                                  .huge_pages = hot || in_one,
                                   .poison = NB_POISON_NAN,
-                                  .device = nb_device_of(arms[0].entry->kernel->backend)};
+                                  .device = device};
     for (int a = 0; a < n_arms; a++) {
         struct nb_call call;
         nb_case_call(arms[a].c, &call);
@@ -296,8 +299,7 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
         if (scratch > q.scratch_bytes) q.scratch_bytes = scratch;
         q.wants |= wants_of(&arms[a]);
     }
-    const bool hot_on_host = job->cold_bytes == 0 && nb_device_is_host(q.device);
-    const bool several = has_several_layouts(b, hot_on_host);
+    const bool several = b->several_layouts && hot && in_one;
     *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
     if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
     const int n_cold = n_cold_sets(nb_buffers_bytes(&s->sets[0]), job->cold_bytes, arms, n_arms);
@@ -307,8 +309,9 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
     const int n = n_homes * s->n_of_arm;
     for (int a = 0; a < n_arms; a++) arms[a].home *= s->n_of_arm;
     s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
-    if (several && n > 1) { /* once more, with room for the others: how many these are followed from its size */
-        q.room_bytes = (size_t)(n - 1) * ((size_t)bytes + NB_SLAB_POISON);
+    if (in_one && n > 1) { /* once more, with room for the others: how many these are followed from its size */
+        q.room_bytes = (size_t)(n - 1) * nb_slab_bytes_at_most(&s->sets[0]);
+        q.kept = !hot;
         nb_buffers_release(&s->sets[0]);
         if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
         q.beside = &s->sets[0];
@@ -482,6 +485,8 @@ static char *take_inheritance(struct nb_workplace *w, bool is_forked) {
     close(NB_FD_JOB);
     close(NB_FD_SHARED);
     close(NB_FD_DIGESTS);
+    nb_kept_memory_take(NB_FD_MEMORY);
+    close(NB_FD_MEMORY); /* before descriptors of programs come, which may get its number */
     nb_kept_programs_take(NB_FD_PROGRAMS, w->job.n_programs);
     close(NB_FD_PROGRAMS);
     nb_answers_begin(NB_FD_ANSWERS, w->shared->secret, false);

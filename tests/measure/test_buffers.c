@@ -83,26 +83,30 @@ Test(buffers, are_aligned_for_timing_and_misaligned_for_checking) {
 }
 
 Test(buffers, lie_beside_others_where_these_have_room) {
-    struct nb_buffers more[3];
+    enum { MORE = 40 };
+    struct nb_buffers more[MORE + 1];
     bool after, beside;
     lay_out(NB_OP_RMSNORM, NB_F32, 4, 33, NB_PLACE_SLAB);
     struct nb_layout_request q = b.request;
     nb_buffers_release(&b);
-    q.room_bytes = 3 << 17;
+    q.scratch_bytes = 100;
+    cr_assert_eq(nb_buffers_init(&b, &in, &q), 0);
+    q.room_bytes = MORE * nb_slab_bytes_at_most(&b); /* whatever the distances are that are drawn */
+    nb_buffers_release(&b);
     cr_assert_eq(nb_buffers_init(&b, &in, &q), 0);
     q.room_bytes = 0;
     q.beside = &b;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= MORE; i++) {
         q.seed++;
-        q.scratch_bytes = i < 2 ? 100 : 4 << 20; /* too large for the room */
+        if (i == MORE) q.scratch_bytes = 4 << 20; /* too large for the room */
         cr_assert_eq(nb_buffers_init(&more[i], &in, &q), 0);
         beside = more[i].slab.map == NULL;
-        cr_expect_eq(beside, i < 2);
+        cr_expect_eq(beside, i < MORE);
         cr_expect_str_eq(nb_buffers_guard_of(&more[i], beside ? b.slab.map : more[i].slab.map, &after), "the buffers");
     }
-    for (int i = 0; i < 3; i++) nb_buffers_poison_outputs(&more[i]);
+    for (int i = 0; i <= MORE; i++) nb_buffers_poison_outputs(&more[i]);
     expect_found(NB_INTACT, "");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= MORE; i++) {
         char where[200] = "";
         cr_expect_eq(nb_buffers_verify(&more[i], where, sizeof where), NB_INTACT, "%s", where);
         nb_buffers_release(&more[i]);
