@@ -2,7 +2,6 @@
 /* normbench claims: what papers and tutorials say of norms, measured here. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/options.h"
@@ -58,7 +57,7 @@ static const char help[] =
 
 struct claims_options {
     struct nb_plan_request request;
-    struct nb_texts patterns;
+    struct nb_strings patterns;
     struct nb_output_options output;
     const char *explain, *model;
     int tokens; /* of the model; 0: its own */
@@ -98,7 +97,7 @@ static bool parse(struct claims_options *o, int argc, char **argv, int *exit_cod
     o->argc = argc;
     o->argv = argv;
     if (!nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
-    for (; optind < argc; optind++) nb_texts_add(&o->patterns, argv[optind]);
+    for (; optind < argc; optind++) nb_strings_add(&o->patterns, argv[optind]);
     if (q->launches == 0)
         nb_error("--launches 0: a claim about time needs launches");
     else if (wants_variants(o) && !o->output.list)
@@ -161,14 +160,13 @@ static int explain(const char *id) {
 
 /* ---- what PyTorch is asked, in DIR/training/ --------------------------------------------------------------------------- */
 
-struct measured { /* what each plan left */
+struct measured {                  /* what each plan left */
+    struct nb_claims_measured all; /* what of the rest is there */
     struct nb_results results[NB_N_CLAIMS_PLANS];
-    bool there[NB_N_CLAIMS_PLANS];
     struct nb_sample_table samples;
-    struct nb_rates rates; /* none: no claim is about a step */
+    struct nb_rates rates;
+    struct nb_torch torch;
     struct nb_torch_results training;
-    bool trained;         /* something was asked for, and PyTorch is there */
-    char *no_training;    /* why nothing was asked */
     const char *no_eager; /* why PyTorch was not timed */
     int ended;            /* as nb_measuring_run() */
 };
@@ -215,20 +213,19 @@ static int ask(const struct claims_options *o, const struct nb_torch_plan *p, co
 static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
                         struct measured *m) {
     struct nb_torch_plan p released_by(nb_torch_plan_release) = {0};
-    struct nb_torch torch released_by(nb_torch_release) = {0};
     int result = 0;
     plan(claims, o->quick && isnan(o->train_budget_s) ? NULL : o->device, &p);
     if (o->request.launches != NB_AS_CONFIGURED) nb_torch_plan_usual_seeds(&p); /* the user's number counts */
     if (o->train_budget_s <= 0)
-        m->no_training = nb_strdup("PyTorch, which --train-budget 0 leaves out");
+        m->all.no_training = "PyTorch, which --train-budget 0 leaves out";
     else if (p.n > 0)
-        nb_torch_find(&torch, o->device);
-    if (torch.lacks) {
-        m->no_training = nb_strdup(torch.lacks);
-        nb_warn("claims about training are left out: needed: %s", torch.lacks);
-    } else if (torch.python) {
-        m->trained = true;
-        result = ask(o, &p, &torch, dir, &m->training);
+        nb_torch_find(&m->torch, o->device);
+    if (m->torch.lacks) {
+        m->all.no_training = m->torch.lacks;
+        nb_warn("claims about training are left out: needed: %s", m->torch.lacks);
+    } else if (m->torch.python) {
+        m->all.training = &m->training;
+        result = ask(o, &p, &m->torch, dir, &m->training);
     }
     return result;
 }
@@ -256,12 +253,11 @@ static int claims_rates(const struct claims_options *o, const struct nb_claims *
 /* ---- all of a run ---- */
 
 static void measured_release(struct measured *m) {
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
-        if (m->there[i]) nb_results_release(&m->results[i]);
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_results_release(&m->results[i]);
     nb_sample_table_release(&m->samples);
     nb_rates_release(&m->rates);
     nb_torch_results_release(&m->training);
-    free(m->no_training);
+    nb_torch_release(&m->torch);
 }
 
 /* One plan into its own folder below DIR. */
@@ -274,10 +270,11 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
     if (result == 0 && plan.n_cases > 0) {
         bool began;
         m->ended = nb_measuring_beside(&all, &plan, config->name, dir, nb_claims_plan_names[which], &began);
-        m->there[which] = began && nb_results_fold(&m->results[which], folder) == 0;
-        if (m->there[which] && which == NB_PLAN_TIMING)
-            m->there[which] = nb_sample_table_read(&m->samples, folder) == 0;
-        result = m->there[which] && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
+        const bool there = began && nb_results_fold(&m->results[which], folder) == 0 &&
+                           (which != NB_PLAN_TIMING || nb_sample_table_read(&m->samples, folder) == 0);
+        if (there) m->all.results[which] = &m->results[which];
+        if (there && which == NB_PLAN_TIMING) m->all.samples = &m->samples;
+        result = there && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
         if (result == 0 && !o->output.no_plots) result = nb_plots_write(&m->results[which], folder);
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
@@ -291,15 +288,12 @@ static const char eager_config[] = "{ \"blocks\": [ { \"op\": \"rmsnorm\", \"bac
                                    "\"f32\", \"shape\": \"1x16\", \"affine\": \"gamma\" } ], \"launches\": 6 }";
 
 /* Null, or why PyTorch is not there. */
-static const char *load_pytorch(struct nb_texts *plugins) {
+static const char *load_pytorch(struct nb_strings *plugins) {
     char *adapter freed = nb_peer_adapter("pytorch");
     if (!nb_path_exists(adapter)) return "its adapter is not built (normbench peers pytorch)";
-    char *spec = nb_peer_spec("pytorch", NULL);
-    if (!spec || nb_registry_describe(spec) != 0) {
-        free(spec);
-        return "it does not start here (stderr says why)";
-    }
-    nb_texts_add_owned(plugins, spec);
+    char *spec freed = nb_peer_spec("pytorch", NULL);
+    if (!spec || nb_registry_describe(spec) != 0) return "it does not start here (stderr says why)";
+    nb_strings_add(plugins, spec);
     return NULL;
 }
 
@@ -315,8 +309,8 @@ static int run_eager(struct claims_options *o, const char *dir, struct measured 
 
 static struct nb_interval eager_us(const struct measured *m) {
     enum { OPERATORS = 6 }; /* power, mean, addition of eps, root, two products */
-    const struct nb_results *r = &m->results[NB_PLAN_EAGER];
-    for (size_t i = 0; m->there[NB_PLAN_EAGER] && i < r->n; i++) {
+    const struct nb_results *r = m->all.results[NB_PLAN_EAGER];
+    for (size_t i = 0; r && i < r->n; i++) {
         const struct nb_interval *t = &r->records[i].timing.time_ns;
         const double scale = 1e-3 / OPERATORS;
         if (r->records[i].c.is_peer && r->records[i].has_timing)
@@ -339,23 +333,14 @@ static int measure(struct claims_options *o, struct nb_claims *claims, const cha
         nb_config_release(&configs[i]);
     }
     if (result != 0 || m->ended != 0) {
-        m->no_training = nb_strdup("PyTorch, before which the run was ended");
+        m->all.no_training = "PyTorch, before which the run was ended";
         return result;
     }
     m->ended = claims_rates(o, claims, dir, &m->rates);
+    if (m->rates.n > 0) m->all.rates = &m->rates;
     if (m->ended == 0) m->ended = claims_train(o, claims, dir, m);
     if (m->ended == 0 && m->rates.n > 0) result = run_eager(o, dir, m);
     return m->ended < 0 ? -1 : result;
-}
-
-static struct nb_claims_measured all_measured(const struct measured *m) {
-    struct nb_claims_measured all = {0};
-    for (int i = 0; i < NB_PLAN_EAGER; i++) all.results[i] = m->there[i] ? &m->results[i] : NULL;
-    all.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
-    all.rates = m->rates.n > 0 ? &m->rates : NULL;
-    all.training = m->trained ? &m->training : NULL;
-    all.no_training = m->no_training;
-    return all;
 }
 
 /* Experiments in this process are few seconds in all; each is named as it goes. */
@@ -382,7 +367,6 @@ static int write_readings(const cJSON *document, const char *dir) {
 
 static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
                   const struct measured *m, bool is_complete, const char *dir, double elapsed_s) {
-    const struct nb_claims_measured measured = all_measured(m);
     char started[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     struct nb_claims_about about = {.started = started,
@@ -391,10 +375,10 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
                                     .quick = o->quick,
                                     .complete = is_complete,
                                     .elapsed_s = elapsed_s,
-                                    .measured = &measured,
+                                    .measured = &m->all,
                                     .eager_us = eager_us(m),
                                     .no_eager = m->no_eager};
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->all.results[i] ? nb_claims_plan_names[i] : NULL;
     cJSON *document released_by(nb_json_release) = nb_claims_document(results, n, &about);
     int result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
@@ -413,10 +397,9 @@ static int try_claims(struct claims_options *o, struct nb_claims *claims, const 
     size_t n_denied = 0;
     nb_watch_interrupts(); /* experiments with a known answer run in the guard, behind all that watches */
     bool is_whole = measure(o, claims, dir, &m) == 0, any = is_whole;
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) any |= m.there[i];
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) any |= m.all.results[i] != NULL;
     if (!any) return NB_EXIT_USAGE;
-    const struct nb_claims_measured measured = all_measured(&m);
-    struct nb_claim_result *results freed = judge(claims, &measured);
+    struct nb_claim_result *results freed = judge(claims, &m.all);
     if (m.ended == 0) m.ended = nb_interrupted();
     for (size_t i = 0; i < claims->n; i++)
         n_denied += results[i].verdict == NB_NOT_REPRODUCED && !nb_claim_is_bug(results[i].claim->id);
@@ -440,7 +423,7 @@ static int folder_of(const struct claims_options *o, char **dir) {
 }
 
 static void release(struct claims_options *o) {
-    nb_texts_release(&o->patterns);
+    nb_strings_release(&o->patterns);
     nb_plan_request_release(&o->request);
 }
 
@@ -488,7 +471,7 @@ static int claims_main(int argc, char **argv) {
     if (o.explain) return explain(o.explain);
     const struct nb_measuring measuring = measuring_of(&o);
     if (o.model) return nb_model_question_run(&measuring, o.model, o.tokens, o.output.format);
-    if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) return NB_EXIT_USAGE;
+    if (nb_claims_read(&claims, (const char *const *)o.patterns.items, o.patterns.n) != 0) return NB_EXIT_USAGE;
     if (wants_variants(&o))
         print_variants(&claims, o.quick);
     else if (o.output.list)

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "src/core/text.h"
 
 enum nb_exit {
     NB_EXIT_OK = 0,
@@ -30,14 +31,6 @@ struct nb_command {
 
 /* ---- options: rows of a table (cmd/shared/options.h) ---- */
 
-/* A list of texts that options fill; the texts are borrowed from argv, but for those that were made. */
-struct nb_texts {
-    const char **items;
-    size_t n;
-    char **owned;
-    size_t n_owned;
-};
-
 /* The pointers say where the value goes; those that are null are not written. */
 struct nb_option {
     const char *name;  /* without the dashes; null ends a table: there, among is what the first argument is */
@@ -45,7 +38,7 @@ struct nb_option {
     const char **text; /* borrowed from argv */
     const char *const
         *among; /* of a text: those that are allowed, null-terminated; null: any. Of any other kind: to be completed */
-    struct nb_texts *texts;      /* one more, and not an empty one: the option is repeatable */
+    struct nb_strings *texts;    /* one more, and not an empty one: the option is repeatable */
     double *number, least, most; /* least, most: of the whole numbers too */
     int *count;                  /* a whole number, as are the next two */
     int64_t *large;

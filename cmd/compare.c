@@ -27,7 +27,7 @@ static const char help[] =
     "it is comparable.\n";
 
 struct options {
-    struct nb_texts filters;
+    struct nb_strings filters;
     const char *format;
     bool strict;
 };
@@ -46,7 +46,7 @@ static bool parse(struct options *o, int argc, char **argv, int *exit_code) {
 /* Each of the runs behind the first with it. */
 static int compare(const struct options *o, const struct nb_results *runs, struct nb_comparison *comparisons,
                    size_t n) {
-    const struct nb_filters filters = {o->filters.items, o->filters.n};
+    const struct nb_filters filters = {(const char *const *)o->filters.items, o->filters.n};
     bool whole = true;
     for (size_t i = 0; i < n; i++) {
         if (nb_comparison_make(&comparisons[i], &runs[0], &runs[i + 1], &filters) != 0) return NB_EXIT_USAGE;
@@ -56,7 +56,7 @@ static int compare(const struct options *o, const struct nb_results *runs, struc
     return o->strict && !whole ? NB_EXIT_NOT_COMPARABLE : NB_EXIT_OK;
 }
 
-static void release(struct options *o) { nb_texts_release(&o->filters); }
+static void release(struct options *o) { nb_strings_release(&o->filters); }
 
 static int compare_main(int argc, char **argv) {
     struct options o released_by(release) = {.format = "table"};

@@ -35,7 +35,7 @@ static const char help[] =
     "Exit codes: 0 ok, 2 usage.\n";
 
 struct emulate_options {
-    struct nb_texts designs;
+    struct nb_strings designs;
     struct nb_design_data data;
     const char *eps, *format;
     bool list, to[NB_N_QUANTA], quantize;
@@ -75,7 +75,7 @@ static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_co
         {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
         {.name = NULL}};
     const bool read = nb_read_options(help, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
-    while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
+    while (read && optind < argc) nb_strings_add(&o->designs, argv[optind++]);
     if (!read || (o->designs.n > 0) != o->list) return read;
     nb_error(o->list ? "emulate: --list takes no DESIGN"
                      : "emulate: DESIGN is missing; `normbench emulate --list` shows some");
@@ -153,7 +153,7 @@ static int emulate_all(struct nb_judged_design *list, struct emulate_options *o)
     return printed == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-static void release(struct emulate_options *o) { nb_texts_release(&o->designs); }
+static void release(struct emulate_options *o) { nb_strings_release(&o->designs); }
 
 static int emulate_main(int argc, char **argv) {
     struct emulate_options o released_by(release) = {.format = "table",

@@ -10,6 +10,7 @@
 #include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
@@ -93,7 +94,7 @@ static const char help[] =
     "a failure by an option comes behind 3.\n";
 
 struct gate_options {
-    struct nb_texts baselines, candidates, kernels, filters, axes, functions;
+    struct nb_strings baselines, candidates, kernels, filters, axes, functions;
     const char *config, *format, *out, *inconclusive, *not_comparable;
     const char *roles[NB_N_FUNCTION_ROLES]; /* --setup and so on, for all of them */
     bool list, self_test, calibrate;
@@ -130,10 +131,9 @@ static int set_loads(void *to, const char *value) {
     nb_strings_split(&words, value, ',');
     memset(plan->loads, 0, sizeof plan->loads);
     for (size_t i = 0; i < words.n && good; i++) {
-        int l = 0;
-        while (l < NB_N_LOAD_KINDS && strcmp(nb_load_names[l], words.items[i]) != 0) l++;
-        good = l < NB_N_LOAD_KINDS;
-        if (good) plan->loads[l] = true;
+        const int load = nb_name_find(nb_load_names, words.items[i]);
+        good = load >= 0;
+        if (good) plan->loads[load] = true;
     }
     return good ? 0 : nb_error("--load %s: idle, cpu and memory, with commas", value);
 }
@@ -234,12 +234,6 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
 
 /* ---- the exit code -------------------------------------------------------------------------------------------------- */
 
-static bool any(const struct nb_gate *g, enum nb_verdict v) {
-    for (size_t i = 0; i < g->n_cases; i++)
-        if (g->cases[i].verdict == v) return true;
-    return false;
-}
-
 /* By --inconclusive or --not-comparable. */
 static int taken_as(const char *outcome, int neutral) {
     return strcmp(outcome, "pass") == 0 ? NB_EXIT_OK : strcmp(outcome, "fail") == 0 ? NB_EXIT_FAILED : neutral;
@@ -247,11 +241,13 @@ static int taken_as(const char *outcome, int neutral) {
 
 /* As the worst verdict; what an option makes a failure comes behind all that is one by itself. */
 static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
-    const bool suspect = any(g, NB_VERDICT_SUSPECT), open = suspect || any(g, NB_VERDICT_INCONCLUSIVE);
-    const bool apart = any(g, NB_VERDICT_NOT_COMPARABLE);
-    if (any(g, NB_VERDICT_WRONG) || any(g, NB_VERDICT_LESS_ACCURATE)) return NB_EXIT_FAILED;
-    if (any(g, NB_VERDICT_REGRESSION)) return NB_EXIT_REGRESSION;
-    const int of_apart = apart ? taken_as(o->not_comparable, NB_EXIT_NOT_COMPARABLE) : NB_EXIT_OK;
+    bool any[NB_N_VERDICTS] = {false};
+    for (size_t i = 0; i < g->n_cases; i++) any[g->cases[i].verdict] = true;
+    const bool suspect = any[NB_VERDICT_SUSPECT], open = suspect || any[NB_VERDICT_INCONCLUSIVE];
+    if (any[NB_VERDICT_WRONG] || any[NB_VERDICT_LESS_ACCURATE]) return NB_EXIT_FAILED;
+    if (any[NB_VERDICT_REGRESSION]) return NB_EXIT_REGRESSION;
+    const int of_apart =
+        any[NB_VERDICT_NOT_COMPARABLE] ? taken_as(o->not_comparable, NB_EXIT_NOT_COMPARABLE) : NB_EXIT_OK;
     int of_open = open ? taken_as(o->inconclusive, NB_EXIT_INCONCLUSIVE) : NB_EXIT_OK;
     if (suspect && of_open == NB_EXIT_OK) of_open = NB_EXIT_INCONCLUSIVE;
     if (of_apart == NB_EXIT_FAILED) nb_warn("NOT COMPARABLE counts as a failure: --not-comparable fail");
@@ -308,13 +304,14 @@ static int calibrate(struct nb_gate *g, const struct gate_options *o, int *exit_
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
 static int make_kernels(const struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
-    const struct nb_filters filters = {o->filters.items, o->filters.n};
+    const struct nb_filters filters = {(const char *const *)o->filters.items, o->filters.n};
     struct nb_config config released_by(nb_config_release) = {0};
     struct nb_skips skips released_by(nb_skips_release) = {0};
     int result = nb_config_read(&config, o->config ? o->config : "gate");
     for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
     if (result == 0)
-        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, &skips, n_elsewhere);
+        result = nb_gate_cases_make(g, &config, (const char *const *)o->kernels.items, o->kernels.n, &filters, &skips,
+                                    n_elsewhere);
     g->settings = config.gate;
     config.gate = (struct nb_gate_settings){0};
     return result;
@@ -322,15 +319,16 @@ static int make_kernels(const struct gate_options *o, struct nb_gate *g, size_t 
 
 /* Opens the builds and makes the cases. -1 after nb_error, or NB_OTHER_ABI. */
 static int make_cases(struct gate_options *o, struct nb_gate *g, size_t *n_elsewhere) {
-    const struct nb_texts *b = &o->baselines, *c = is_with_itself(o) ? b : &o->candidates;
+    const struct nb_strings *b = &o->baselines, *c = is_with_itself(o) ? b : &o->candidates;
     const bool of_kernels = o->functions.n == 0, takes_builtin = of_kernels && is_with_itself(o) && b->n == 0;
     if (takes_builtin && nb_registry_load_builtin() != 0) return -1;
-    if (takes_builtin) nb_texts_add_owned(&o->baselines, nb_strdup(nb_registry_file(0)));
-    int result = nb_gate_builds_init(&g->builds, b->items, b->n, c->items, c->n, of_kernels);
+    if (takes_builtin) nb_strings_add(&o->baselines, nb_registry_file(0));
+    int result = nb_gate_builds_init(&g->builds, (const char *const *)b->items, b->n, (const char *const *)c->items,
+                                     c->n, of_kernels);
     if (result == 0 && of_kernels && !takes_builtin) result = nb_registry_load_builtin(); /* copies are among theirs */
     if (result != 0) return result;
     return of_kernels ? make_kernels(o, g, n_elsewhere)
-                      : nb_gate_functions_make(g, o->functions.items, o->functions.n, o->roles);
+                      : nb_gate_functions_make(g, (const char *const *)o->functions.items, o->functions.n, o->roles);
 }
 
 /* --list, or nothing to do: true when the command is at its end, with its exit code. */
@@ -347,8 +345,9 @@ static bool settles(const struct gate_options *o, const struct nb_gate *g, size_
 }
 
 static void release(struct gate_options *o) {
-    struct nb_texts *const lists[] = {&o->baselines, &o->candidates, &o->kernels, &o->filters, &o->axes, &o->functions};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) nb_texts_release(lists[i]);
+    struct nb_strings *const lists[] = {&o->baselines, &o->candidates, &o->kernels,
+                                        &o->filters,   &o->axes,       &o->functions};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) nb_strings_release(lists[i]);
 }
 
 static int gate_main(int argc, char **argv) {

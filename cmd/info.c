@@ -247,7 +247,7 @@ static void print_table(const cJSON *survey, struct nb_strbuf *out) {
 
 static int info_main(int argc, char **argv) {
     const char *format = "table";
-    struct nb_texts plugins released_by(nb_texts_release) = {0};
+    struct nb_strings plugins released_by(nb_strings_release) = {0};
     const struct nb_option options[] = {{"format", .text = &format, .among = nb_table_json},
                                         {"plugin", .texts = &plugins},
                                         NB_LOAD_TIMEOUT_OPTION,

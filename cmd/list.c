@@ -291,7 +291,7 @@ static const struct topic *find_topic(const char *name) {
     return NULL;
 }
 
-static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_texts *plugins) {
+static int run_topic(const struct topic *topic, const char *format, bool wide, const struct nb_strings *plugins) {
     struct nb_grid grid released_by(nb_grid_release) = {.titles = topic->titles, .ranks = topic->ranks, .wide = wide};
     if ((topic->list == list_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
     while (topic->titles[grid.n_columns]) grid.n_columns++;
@@ -301,7 +301,7 @@ static int run_topic(const struct topic *topic, const char *format, bool wide, c
 }
 
 static int list_main(int argc, char **argv) {
-    struct nb_texts plugins released_by(nb_texts_release) = {0};
+    struct nb_strings plugins released_by(nb_strings_release) = {0};
     const char *format = "table";
     bool wide = false;
     const char *names[N_TOPICS + 1] = {NULL};

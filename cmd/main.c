@@ -71,11 +71,8 @@ static void print_help(FILE *out) {
 static int unknown(const char *name) {
     const char *names[N_COMMANDS];
     for (size_t i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
-    const char *nearest = nb_nearest(name, names, N_COMMANDS);
-    if (nearest)
-        nb_error("no command '%s'; did you mean '%s'?", name, nearest);
-    else
-        nb_error("no command '%s'; `normbench --help` lists them", name);
+    const struct nb_hint hint = nb_did_you_mean(name, names, N_COMMANDS);
+    nb_error("no command '%s'%s", name, *hint.text ? hint.text : "; `normbench --help` lists them");
     return NB_EXIT_USAGE;
 }
 
@@ -83,11 +80,9 @@ static int unknown(const char *name) {
 static int print_manual(int argc, char **argv) {
     const bool man = strcmp(argv[0], "--man") == 0;
     if (argc > 2) return nb_error("help %s: '%s' is one argument too many", argv[0], argv[2]), NB_EXIT_USAGE;
-    if (!man) {
-        if (argc < 2 || strcmp(argv[1], "bash") != 0)
-            return nb_error("help --completions: bash is the shell that has them"), NB_EXIT_USAGE;
-        return nb_print_completions(commands, N_COMMANDS), NB_EXIT_OK;
-    }
+    if (!man && (argc < 2 || strcmp(argv[1], "bash") != 0))
+        return nb_error("help --completions: bash is the shell that has them"), NB_EXIT_USAGE;
+    if (!man) return nb_print_completions(commands, N_COMMANDS), NB_EXIT_OK;
     if (argc == 1) return nb_print_man(NULL, commands, N_COMMANDS), NB_EXIT_OK;
     const struct nb_command *command = command_named(argv[1]);
     return command ? nb_print_man(command, commands, N_COMMANDS), NB_EXIT_OK : unknown(argv[1]);

@@ -35,7 +35,7 @@ static const char help[] =
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
 struct probe_options {
-    struct nb_texts plugins, axes;
+    struct nb_strings plugins, axes;
     const char *what, *dtypes, *widths, *max_width, *format;
     double case_timeout_s;
 };
@@ -117,7 +117,7 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
     const struct nb_study study = {.kind = "probe",
                                    .cases = cases,
                                    .n_cases = n,
-                                   .plugins = o->plugins.items,
+                                   .plugins = (const char **)o->plugins.items,
                                    .n_plugins = (int)o->plugins.n,
                                    .silence_s = o->case_timeout_s,
                                    .label = "probing"};
@@ -131,22 +131,22 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
 }
 
 static void release(struct probe_options *o) {
-    nb_texts_release(&o->plugins);
-    nb_texts_release(&o->axes);
+    nb_strings_release(&o->plugins);
+    nb_strings_release(&o->axes);
 }
 
 static int probe_main(int argc, char **argv) {
     struct probe_options o released_by(release) = {.format = "table", .case_timeout_s = 20};
     int exit_code, n = 0, n_selected = 0;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (is_file(o.what)) nb_texts_add(&o.plugins, o.what);
+    if (is_file(o.what)) nb_strings_add(&o.plugins, o.what);
     if (nb_load_kernels(&o.plugins, o.max_width) != 0) return NB_EXIT_USAGE;
     struct nb_case *cases freed = nb_alloc(nb_registry_size(), sizeof *cases);
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         if (!is_selected(&o, entry)) continue;
         n_selected++;
-        const char *refusal = nb_probe_case(&cases[n], entry, o.axes.items, o.axes.n);
+        const char *refusal = nb_probe_case(&cases[n], entry, (const char *const *)o.axes.items, o.axes.n);
         if (refusal)
             nb_note("%s: %s", entry->id, refusal);
         else

@@ -42,7 +42,7 @@ static const char help[] =
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
 
 struct replay_options {
-    struct nb_texts plugins;
+    struct nb_strings plugins;
     const char *max_width, *out, *format, *dir, *key;
     int launches, blocks;
     double case_timeout_s;
@@ -80,39 +80,38 @@ static void take_own(struct replay_options *o, const char *replay) {
     nb_take_load_timeout(NULL, value);
 }
 
-/* The one case of DIR's results that the text names; its plugins join the options'. */
-static int find_in_run(struct replay_options *o, struct nb_results *results, char **key) {
+/* The one case of DIR's results that the key names becomes the key, as it stands there; its plugins join the options'. */
+static int find_in_run(struct replay_options *o, struct nb_results *results) {
     if (nb_results_read(results, o->dir) != 0) return -1;
     const struct nb_record *found = NULL;
     size_t matches = 0;
     for (size_t i = 0; i < results->n; i++) {
-        const char *candidate = results->records[i].key;
-        bool exact = strcmp(candidate, o->key) == 0;
-        if (!exact && !strstr(candidate, o->key) && fnmatch(o->key, candidate, 0) != 0) continue;
+        const struct nb_record *r = &results->records[i];
+        const bool exact = strcmp(r->key, o->key) == 0;
+        if (!exact && !strstr(r->key, o->key) && fnmatch(o->key, r->key, 0) != 0) continue;
         matches = exact ? 1 : matches + 1;
-        free(*key);
-        *key = nb_strdup(candidate);
-        found = &results->records[i];
+        found = r;
         if (exact) break;
     }
     if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
     if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
+    o->key = found->key;
     take_own(o, found->replay);
     const cJSON *plugin, *fingerprint = nb_json_get(results->meta, "fingerprint");
     const char *tuning = nb_json_get_text(nb_json_get(fingerprint, "tuning"), "replay");
     nb_tuning_choose_once(tuning ? tuning : "default");
     cJSON_ArrayForEach(plugin, nb_json_get(results->meta, "plugins")) {
         const char *file = nb_json_get_text(plugin, "file");
-        if (file) nb_texts_add(&o->plugins, file);
+        if (file) nb_strings_add(&o->plugins, file);
     }
     return 0;
 }
 
 /* A plan of one case. 0, -1 after nb_error, 1 when this machine cannot run it. */
-static int plan_one(struct nb_plan *plan, const char *key, const struct replay_options *o) {
+static int plan_one(struct nb_plan *plan, const struct replay_options *o) {
     struct nb_case c;
     struct nb_call call;
-    if (nb_case_parse(&c, key) != 0) return -1;
+    if (nb_case_parse(&c, o->key) != 0) return -1;
     const struct nb_entry *entry = nb_registry_meant("", c.variant);
     if (!entry) return -1;
     nb_case_set_entry(&c, entry);
@@ -133,12 +132,8 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c.formula);
     if (!refusal) refusal = nb_ask_applicable(entry, &call);
     if (refusal) return nb_error("%s: %s", c.variant, refusal);
-    char *bad_data = nb_inputs_refuse(&c);
-    if (bad_data) {
-        nb_error("%s", bad_data);
-        free(bad_data);
-        return -1;
-    }
+    char *bad_data freed = nb_inputs_refuse(&c);
+    if (bad_data) return nb_error("%s", bad_data);
     struct nb_strbuf printed = {0};
     nb_case_key(&c, &printed);
     *plan = (struct nb_plan){.n_cases = 1,
@@ -177,7 +172,6 @@ static int measure(const struct nb_plan *plan, struct replay_options *o, int arg
     const struct nb_measuring m = {.request = &request,
                                    .plan = plan,
                                    .config = "replay",
-                                   .out = dir,
                                    .no_counters = o->no_counters || o->check_only,
                                    .silent = true,
                                    .case_timeout_s = o->case_timeout_s,
@@ -194,19 +188,18 @@ out:
     return exit_code;
 }
 
-static void release(struct replay_options *o) { nb_texts_release(&o->plugins); }
+static void release(struct replay_options *o) { nb_strings_release(&o->plugins); }
 
 static int replay_main(int argc, char **argv) {
     struct replay_options o released_by(release) = {.format = "text", .launches = 6, .blocks = 24};
     struct nb_results earlier released_by(nb_results_release) = {0};
     struct nb_plan plan released_by(nb_plan_release) = {0};
-    char *key freed = NULL;
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
-    if (o.dir && find_in_run(&o, &earlier, &key) != 0) return NB_EXIT_USAGE;
+    if (o.dir && find_in_run(&o, &earlier) != 0) return NB_EXIT_USAGE;
     if (o.case_timeout_s == 0) o.case_timeout_s = 20;
     if (nb_load_kernels(&o.plugins, o.max_width) != 0) return NB_EXIT_USAGE;
-    const int planned = plan_one(&plan, key ? key : o.key, &o);
+    const int planned = plan_one(&plan, &o);
     if (planned != 0) return planned > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
     return measure(&plan, &o, argc, argv);
 }

@@ -83,16 +83,16 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
 /* ---- of a run that compares: what looks behind is measured again, in fresh processes --------------------------------- */
 
 /* Both sides of each comparison that looks behind. */
-static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_texts *keys) {
+static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_strings *keys) {
     for (size_t i = 0; i < comparisons->n; i++) {
         const struct nb_peer_comparison *d = &comparisons->items[i];
         if (d->verdict != NB_PEER_COMPARISON_LOOKS_BEHIND && d->n_confirmed == 0) continue;
-        nb_texts_add(keys, d->ours->key);
-        nb_texts_add(keys, d->theirs->key);
+        nb_strings_add(keys, d->ours->key);
+        nb_strings_add(keys, d->theirs->key);
     }
 }
 
-static int run_again(const struct nb_measuring *first, struct nb_config *config, const struct nb_texts *keys,
+static int run_again(const struct nb_measuring *first, struct nb_config *config, const struct nb_strings *keys,
                      double left_s, const char *dir) {
     const struct nb_plan_options options = {.filters = (const char *const *)keys->items, .n_filters = keys->n};
     struct nb_plan plan released_by(nb_plan_release) = {0};
@@ -113,7 +113,7 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
 static int confirm(const struct nb_measuring *first, struct nb_config *config, double left_s, const char *dir) {
     struct nb_results results released_by(nb_results_release) = {0};
     struct nb_peer_comparisons comparisons released_by(nb_peer_comparisons_release) = {0};
-    struct nb_texts keys released_by(nb_texts_release) = {0};
+    struct nb_strings keys released_by(nb_strings_release) = {0};
     if (config->compare.ours.n == 0 || config->compare.confirm_launches == 0) return 0;
     int result = nb_results_fold(&results, dir);
     if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);

@@ -138,7 +138,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     const struct nb_stress_search q = {.plan = plan,
                                        .results = &results,
                                        .grades = &grades,
-                                       .plugins = o->request.plugins.items,
+                                       .plugins = (const char **)o->request.plugins.items,
                                        .n_plugins = (int)o->request.plugins.n,
                                        .budget_s = o->search_s,
                                        .silence_s = o->output.case_timeout_s + o->search_s,

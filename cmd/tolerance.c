@@ -48,7 +48,7 @@ static const char help[] =
 struct tolerance_options {
     const char *op, *dtype, *eps, *design, *kernel, *data, *reference, *format;
     enum nb_affine affine;
-    struct nb_texts plugins;
+    struct nb_strings plugins;
     int64_t n, rows, trials;
     double eps_value, alarm, case_timeout_s;
     uint64_t seed;
@@ -231,7 +231,7 @@ static int tolerance_main(int argc, char **argv) {
             exit_code = report(&request, shared, o.case_timeout_s, o.format);
         }
     }
-    nb_texts_release(&o.plugins);
+    nb_strings_release(&o.plugins);
     nb_registry_release();
     return exit_code;
 }

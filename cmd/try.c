@@ -42,7 +42,7 @@ enum { LATE_TIMEOUT_S = 5 }; /* as the help says */
 
 struct try_options {
     struct nb_plan_request request; /* of which the plugins matter */
-    const char *file, *kernels, *max_width, *out;
+    const char *file, *kernels, *out;
     double budget_s, case_timeout_s;
     bool no_peers;
 };
@@ -64,7 +64,7 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
     const struct nb_option options[] = {{"kernel", .text = &o->kernels},
                                         {"budget", .number = &o->budget_s, .least = 5, .most = 1e6},
                                         {"no-peers", .flag = &o->no_peers},
-                                        {"max-width", .text = &o->max_width},
+                                        NB_MAX_WIDTH_OPTION(&o->request),
                                         NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
                                         NB_LOAD_TIMEOUT_OPTION,
                                         {"out", .text = &o->out},
@@ -80,10 +80,25 @@ static bool parse(struct try_options *o, int argc, char **argv, int *exit_code) 
 
 /* ---- which kernels -------------------------------------------------------------------------------------------------- */
 
+struct subject {
+    const struct nb_entry *entry;
+    struct nb_case probed;
+    cJSON *answer;    /* null: not probed, */
+    char *not_probed; /* and why */
+};
+
 struct subjects {
-    const struct nb_entry **items;
+    struct subject *items;
     size_t n;
 };
+
+static void subjects_release(struct subjects *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        cJSON_Delete(s->items[i].answer);
+        free(s->items[i].not_probed);
+    }
+    free(s->items);
+}
 
 static bool is_wanted(const struct try_options *o, const struct nb_entry *e) {
     struct nb_strings globs released_by(nb_strings_release) = {0};
@@ -100,7 +115,7 @@ static int find_subjects(const struct try_options *o, struct subjects *s) {
         const struct nb_entry *e = nb_registry_at(i);
         if (!e->plugin || strcmp(e->file, o->file) != 0 || !is_wanted(o, e)) continue;
         if (e->kernel->backend == NB_BACKEND_CPU)
-            s->items[s->n++] = e;
+            s->items[s->n++].entry = e;
         else
             nb_note("%s: runs on %s; `normbench run --plugin %s --axis backend=%s` takes it", e->id,
                     nb_backend_names[e->kernel->backend], o->file, nb_backend_names[e->kernel->backend]);
@@ -119,10 +134,10 @@ static int find_subjects(const struct try_options *o, struct subjects *s) {
 
 /* ---- beside what, on which shapes ------------------------------------------------------------------------------------ */
 
-static void add_ours(const struct nb_kernel *k, const char *ending, struct nb_texts *names) {
+static void add_ours(const struct nb_kernel *k, const char *ending, struct nb_strings *names) {
     char *name freed = nb_textf("%s%s", nb_op_names[k->op], ending);
     const struct nb_entry *ours = nb_registry_widest(name, (enum nb_dtype)k->dtype);
-    if (ours) nb_texts_add(names, ours->id);
+    if (ours) nb_strings_add(names, ours->id);
 }
 
 /* The kernel, ours of its op, pass and dtype at the widest width, the peers'. */
@@ -130,16 +145,16 @@ static void add_block(cJSON *blocks, const struct nb_entry *e, bool cold) {
     static const char *const endings[NB_N_PASSES][3] = {{"_twopass", "_fused", "_fast"},
                                                         {"_backward_plain", "_backward_fast", NULL}};
     const struct nb_kernel *k = e->kernel;
-    struct nb_texts names released_by(nb_texts_release) = {0};
-    nb_texts_add(&names, e->id);
+    struct nb_strings names released_by(nb_strings_release) = {0};
+    nb_strings_add(&names, e->id);
     for (int i = 0; i < 3 && endings[k->pass][i]; i++) add_ours(k, endings[k->pass][i], &names);
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *peer = nb_registry_at(i);
         if (peer->is_peer && peer->kernel->op == k->op && peer->kernel->pass == k->pass &&
             peer->kernel->dtype == k->dtype)
-            nb_texts_add(&names, peer->id);
+            nb_strings_add(&names, peer->id);
     }
-    cJSON_AddItemToArray(blocks, nb_plugin_block(e, names.items, names.n, cold));
+    cJSON_AddItemToArray(blocks, nb_plugin_block(e, (const char *const *)names.items, names.n, cold));
 }
 
 /* Of many kernels each gets what one has in the least budget: a row that is left out finds nothing. */
@@ -163,7 +178,7 @@ static int make_config(const struct subjects *s, struct nb_config *config) {
     cJSON_AddItemToObject(json, "launches", cJSON_CreateIntArray((const int[]){7, 40}, 2));
     cJSON *blocks = cJSON_AddArrayToObject(json, "blocks");
     for (int cold = 0; cold < 2; cold++)
-        for (size_t i = 0; i < s->n; i++) add_block(blocks, s->items[i], cold == 1);
+        for (size_t i = 0; i < s->n; i++) add_block(blocks, s->items[i].entry, cold == 1);
     char *text = cJSON_PrintUnformatted(json);
     const int result = nb_config_parse(config, "try", text, strlen(text));
     cJSON_free(text);
@@ -172,21 +187,7 @@ static int make_config(const struct subjects *s, struct nb_config *config) {
 
 /* ---- what they do inside ----------------------------------------------------------------------------------------------- */
 
-struct probing {
-    struct nb_case *cases;
-    size_t *subject;         /* of each case */
-    cJSON **answers;         /* by subject; null: not asked */
-    const char **not_probed; /* by subject; owned */
-    int n;
-    bool failed;
-};
-
-static void take_answer(int i, cJSON *answer, void *arg) {
-    struct probing *p = arg;
-    const char *status = nb_json_get_text(answer, "status");
-    p->answers[p->subject[i]] = answer;
-    p->failed |= !status || strcmp(status, "ok") != 0;
-}
+static void take_answer(int i, cJSON *answer, void *asked) { ((struct subject **)asked)[i]->answer = answer; }
 
 /* One that crashed, hung or harmed memory would do so again. What a wrong one does inside says more than its errors. */
 static bool can_be_probed(const struct nb_results *results, const struct nb_entry *e) {
@@ -202,53 +203,45 @@ static bool can_be_probed(const struct nb_results *results, const struct nb_entr
 }
 
 /* 0, -1 after nb_error, or the signal that ended it. */
-static int probe(const struct try_options *o, const struct subjects *s, const struct nb_results *results,
-                 struct probing *p) {
-    p->cases = nb_alloc(s->n, sizeof *p->cases);
-    p->subject = nb_alloc(s->n, sizeof *p->subject);
-    p->answers = nb_alloc(s->n, sizeof *p->answers);
-    p->not_probed = nb_alloc(s->n, sizeof *p->not_probed);
+static int probe(const struct try_options *o, const struct subjects *s, const struct nb_results *results) {
+    struct nb_case *cases freed = nb_alloc(s->n, sizeof *cases);
+    struct subject **asked freed = nb_alloc(s->n, sizeof *asked);
+    int n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const char *refusal = can_be_probed(results, s->items[i])
-                                  ? nb_probe_case(&p->cases[p->n], s->items[i], NULL, 0)
+        struct subject *one = &s->items[i];
+        const char *refusal = can_be_probed(results, one->entry)
+                                  ? nb_probe_case(&one->probed, one->entry, NULL, 0)
                                   : "not probed: only what comes back and keeps to its memory is";
-        if (refusal)
-            p->not_probed[i] = nb_strdup(refusal);
-        else
-            p->subject[p->n++] = i;
+        if (refusal) one->not_probed = nb_strdup(refusal);
+        if (refusal) continue;
+        cases[n] = one->probed;
+        asked[n++] = one;
     }
     const struct nb_study study = {.kind = "probe",
-                                   .cases = p->cases,
-                                   .n_cases = p->n,
-                                   .plugins = o->request.plugins.items,
+                                   .cases = cases,
+                                   .n_cases = n,
+                                   .plugins = (const char **)o->request.plugins.items,
                                    .n_plugins = (int)o->request.plugins.n,
                                    .silence_s = fmin(o->case_timeout_s, LATE_TIMEOUT_S),
                                    .label = "probing"};
-    return p->n > 0 ? nb_study_run(&study, take_answer, p) : 0;
-}
-
-static void probing_release(struct probing *p, size_t n) {
-    for (size_t i = 0; i < n && p->answers; i++) {
-        cJSON_Delete(p->answers[i]);
-        free((char *)(uintptr_t)p->not_probed[i]);
-    }
-    nb_free_all(p->cases, p->subject, p->answers, p->not_probed);
+    return n > 0 ? nb_study_run(&study, take_answer, asked) : 0;
 }
 
 /* ---- the answers ------------------------------------------------------------------------------------------------------- */
 
-static int exit_code_of(const struct subjects *s, const struct nb_results *results, bool probe_failed) {
+static int exit_code_of(const struct subjects *s, const struct nb_results *results) {
     size_t n_ran = 0, n_failed = 0, n_skipped = 0, n_suspect = 0;
+    for (size_t k = 0; k < s->n; k++) n_failed += s->items[k].answer && !nb_json_is(s->items[k].answer, "status", "ok");
     for (size_t i = 0; i < results->n; i++)
         for (size_t k = 0; k < s->n; k++) {
             const struct nb_record *r = &results->records[i];
-            if (strcmp(r->c.variant, s->items[k]->id) != 0) continue;
+            if (strcmp(r->c.variant, s->items[k].entry->id) != 0) continue;
             n_failed += nb_status_failed(r->status);
             n_skipped += r->status == NB_SKIPPED;
             n_suspect += nb_record_beats_copy(r);
             n_ran += r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
         }
-    if (n_failed > 0 || probe_failed) return NB_EXIT_FAILED;
+    if (n_failed > 0) return NB_EXIT_FAILED;
     if (n_suspect > 0) return NB_EXIT_INCONCLUSIVE;
     if (n_ran > 0) return NB_EXIT_OK;
     if (n_skipped > 0) return NB_EXIT_NOTHING_RUNS;
@@ -263,8 +256,7 @@ static bool gave_nan(const struct nb_results *results, const struct nb_entry *e)
     return any;
 }
 
-static int print(const struct subjects *s, const struct nb_results *results, const char *dir,
-                 const struct probing *probing, bool is_cut) {
+static int print(const struct subjects *s, const struct nb_results *results, const char *dir, bool is_cut) {
     struct nb_results checks released_by(nb_results_release) = {0};
     released_by(nb_grades_release) struct nb_grades grades, own_grades;
     struct nb_sample_table samples released_by(nb_sample_table_release) = {0};
@@ -277,20 +269,20 @@ static int print(const struct subjects *s, const struct nb_results *results, con
     nb_grades_make(&own_grades, results, NULL);
     for (size_t i = 0; i < s->n && result == 0; i++) {
         struct nb_strbuf differs released_by(nb_strbuf_release) = {0};
-        for (int k = 0; k < probing->n; k++)
-            if (probing->subject[k] == i)
-                nb_probe_differences(&probing->cases[k], probing->answers[i],
-                                     gave_nan(results, s->items[i]) || gave_nan(&checks, s->items[i]), &differs);
+        const struct subject *one = &s->items[i];
+        if (one->answer)
+            nb_probe_differences(&one->probed, one->answer,
+                                 gave_nan(results, one->entry) || gave_nan(&checks, one->entry), &differs);
         bool hard = false;
-        for (size_t k = 0; k < checks.n; k++) hard |= strcmp(checks.records[k].c.variant, s->items[i]->id) == 0;
-        const struct nb_tried tried = {.entry = s->items[i],
+        for (size_t k = 0; k < checks.n; k++) hard |= strcmp(checks.records[k].c.variant, one->entry->id) == 0;
+        const struct nb_tried tried = {.entry = one->entry,
                                        .results = results,
                                        .checks = hard ? &checks : NULL,
                                        .grades = hard ? &grades : &own_grades,
                                        .samples = &samples,
                                        .differs = differs.text,
-                                       .probe = probing->answers ? probing->answers[i] : NULL,
-                                       .not_probed = probing->answers ? probing->not_probed[i] : NULL,
+                                       .probe = one->answer,
+                                       .not_probed = one->not_probed,
                                        .is_cut = is_cut};
         if (i > 0) nb_strbuf_add(&out, "\n");
         nb_try_view(&tried, &out);
@@ -302,17 +294,13 @@ static int print(const struct subjects *s, const struct nb_results *results, con
 /* After the measuring, in dir, which may have been ended by a signal (its number) or an error (-1), else 0: what is known then. */
 static int answer(const struct try_options *o, const struct subjects *s, const char *dir, int ended) {
     struct nb_results results released_by(nb_results_release) = {0};
-    struct probing probing = {0};
-    int exit_code = NB_EXIT_USAGE;
-    if (nb_results_fold(&results, dir) != 0) goto out;
-    if (ended == 0) ended = probe(o, s, &results, &probing);
-    if (print(s, &results, dir, &probing, ended != 0) != 0) goto out;
+    if (nb_results_fold(&results, dir) != 0) return NB_EXIT_USAGE;
+    if (ended == 0) ended = probe(o, s, &results);
+    if (print(s, &results, dir, ended != 0) != 0) return NB_EXIT_USAGE;
     fflush(stdout);
-    exit_code = ended > 0 ? nb_ended_by(ended, "try", NULL) : exit_code_of(s, &results, probing.failed);
+    int exit_code = ended > 0 ? nb_ended_by(ended, "try", NULL) : exit_code_of(s, &results);
     if (nb_results_write(&results, dir) != 0 || ended < 0) exit_code = nb_exit_unwritten(exit_code);
     nb_note("all cases: `normbench report %s`", dir);
-out:
-    probing_release(&probing, s->n);
     return exit_code;
 }
 
@@ -337,7 +325,6 @@ static int measure(const struct try_options *o, const struct subjects *s, const 
 }
 
 static void release(struct try_options *o) { nb_plan_request_release(&o->request); }
-static void subjects_release(struct subjects *s) { free(s->items); }
 
 static int try_main(int argc, char **argv) {
     struct try_options o released_by(release) = {.request = NB_PLAN_REQUEST_INIT, .budget_s = 20};
@@ -348,10 +335,9 @@ static int try_main(int argc, char **argv) {
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     if (o.case_timeout_s == 0) o.case_timeout_s = fmin(10, o.budget_s / 2);
-    nb_texts_add(&o.request.plugins, o.file);
-    o.request.max_width = o.max_width;
+    nb_strings_add(&o.request.plugins, o.file);
     if ((!o.no_peers && nb_peers_add_built(&o.request.plugins) != 0) ||
-        nb_load_kernels(&o.request.plugins, o.max_width) != 0 || find_subjects(&o, &subjects) != 0 ||
+        nb_load_kernels(&o.request.plugins, o.request.max_width) != 0 || find_subjects(&o, &subjects) != 0 ||
         make_config(&subjects, &config) != 0 || nb_plan_make(&plan, &config, &all) != 0)
         return NB_EXIT_USAGE;
     set_time(&o, subjects.n, &plan);

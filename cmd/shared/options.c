@@ -22,23 +22,6 @@ const char *const nb_table_json[] = {"table", "json", NULL};
 const char *const nb_table_markdown_json[] = {"table", "markdown", "json", NULL};
 const char *const nb_table_markdown_csv_json[] = {"table", "markdown", "csv", "json", NULL};
 
-void nb_texts_add(struct nb_texts *t, const char *item) { *NB_PUSH(t->items, t->n) = item; }
-/* Item i is this text from now on, which the list frees. */
-static void own_text(struct nb_texts *t, size_t i, char *text) {
-    t->items[i] = text;
-    *NB_PUSH(t->owned, t->n_owned) = text;
-}
-void nb_texts_add_owned(struct nb_texts *t, char *item) {
-    nb_texts_add(t, item);
-    own_text(t, t->n - 1, item);
-}
-void nb_texts_release(struct nb_texts *t) {
-    for (size_t i = 0; i < t->n_owned; i++) free(t->owned[i]);
-    free(t->owned);
-    free(t->items);
-    *t = (struct nb_texts){0};
-}
-
 /* ---- the table of options -------------------------------------------------------------------------------------------- */
 
 enum { MOST_OPTIONS = 48, FIRST_ID = 1000 };
@@ -106,7 +89,7 @@ static int take(const struct nb_option *o, const char *value) {
     if (o->flag) *o->flag = true;
     if ((o->texts || o->text || o->take) && !*value)
         return nb_error("--%s: an empty text; leave the option out", o->name);
-    if (o->texts) nb_texts_add(o->texts, value);
+    if (o->texts) nb_strings_add(o->texts, value);
     if (o->text && take_text(o, value) != 0) return -1;
     if (o->number && nb_option_number(o->name, value, o->least, o->most, o->number) != 0) return -1;
     if ((o->count || o->large || o->seed) && take_whole(o, value) != 0) return -1;
@@ -182,16 +165,17 @@ bool nb_read_options(const char *text, const struct nb_option *options, int argu
 enum { START_LIMIT_S = 60 };
 
 /* Gives the library to the peer of that name, or to the last one (null). */
-static int set_library(struct nb_texts *plugins, const char *name, const char *library) {
+static int set_library(struct nb_strings *plugins, const char *name, const char *library) {
     for (size_t i = plugins->n; i > 0; i--) {
         const char *other;
         if (!nb_peer_is(plugins->items[i - 1])) continue;
         char *known freed = nb_peer_name(plugins->items[i - 1], &other);
-        const bool is_it = !name || strcmp(known, name) == 0;
-        char *spec = is_it ? nb_peer_spec(known, library) : NULL;
-        if (!is_it) continue;
-        if (spec) own_text(plugins, i - 1, spec);
-        return spec ? 0 : -1;
+        if (name && strcmp(known, name) != 0) continue;
+        char *spec = nb_peer_spec(known, library);
+        if (!spec) return -1;
+        free(plugins->items[i - 1]);
+        plugins->items[i - 1] = spec;
+        return 0;
     }
     return nb_error("--peer-lib %s%s%s: goes after the --peer whose library it names", name ? name : "",
                     name ? "=" : "", library);
@@ -205,16 +189,14 @@ int nb_take_peer_library(void *plugins, const char *value) {
     return set_library(plugins, name, equals + 1);
 }
 
-int nb_take_peer(void *arg, const char *name) {
-    struct nb_texts *plugins = arg;
-    char *spec = nb_peer_spec(name, NULL);
-    if (!spec) return -1;
-    nb_texts_add_owned(plugins, spec);
-    return 0;
+int nb_take_peer(void *plugins, const char *name) {
+    char *spec freed = nb_peer_spec(name, NULL);
+    if (spec) nb_strings_add(plugins, spec);
+    return spec ? 0 : -1;
 }
 
 /* Is the peer in the list, or another build of its library ("onednn", "onednn-omp"), of which a process holds one alone? */
-static bool is_named(const struct nb_texts *plugins, const char *peer) {
+static bool is_named(const struct nb_strings *plugins, const char *peer) {
     const size_t len = strcspn(peer, "-");
     bool named = false;
     for (size_t i = 0; i < plugins->n && !named; i++) {
@@ -225,7 +207,7 @@ static bool is_named(const struct nb_texts *plugins, const char *peer) {
     return named;
 }
 
-int nb_peers_add_built(struct nb_texts *plugins) {
+int nb_peers_add_built(struct nb_strings *plugins) {
     int result = 0;
     for (size_t i = 0; i < nb_n_peers && result == 0; i++) {
         char *adapter freed = nb_peer_adapter(nb_peers[i].name);
@@ -276,7 +258,7 @@ int nb_take_load_timeout(void *unused, const char *value) {
 
 int nb_take_tuning(void *unused, const char *value) { return nb_tuning_choose(value); }
 
-int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
+int nb_load_kernels(const struct nb_strings *plugins, const char *max_width) {
     if (max_width && limit_width(max_width) != 0) return -1;
     nb_tuning_choose_once(NULL);
     if (nb_registry_load_builtin() != 0) return -1;

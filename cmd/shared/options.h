@@ -17,11 +17,6 @@
 
 #include "cmd/command.h"
 
-/* Lists of texts (cmd/command.h). */
-void nb_texts_add(struct nb_texts *t, const char *item);
-void nb_texts_add_owned(struct nb_texts *t, char *item);
-void nb_texts_release(struct nb_texts *t);
-
 /* Reads the options of a command line, of which argv[0] is the command; text: what --help prints. The arguments that are none are moved to argv[optind] and behind, at most `arguments` of them.
  * False when the command has ended, with its code in *exit_code: after --help, or after nb_error. True leaves NB_EXIT_USAGE there, for
  * the checks that follow. */
@@ -92,11 +87,11 @@ int nb_take_peer_library(void *plugins, const char *value);
     "  --peer-lib PATH      your build of the library of the --peer before it; also NAME=PATH\n"
 
 /* Every peer whose adapter is built and that is not in the list yet, nor another build of its library. -1 after nb_error. */
-int nb_peers_add_built(struct nb_texts *plugins);
+int nb_peers_add_built(struct nb_strings *plugins);
 
 /* Loads the built-in kernels and the plugins named (null: none); hides widths above max_width (text or null); chooses the tuning, unless an
  * option has. */
-int nb_load_kernels(const struct nb_texts *plugins, const char *max_width);
+int nb_load_kernels(const struct nb_strings *plugins, const char *max_width);
 
 /* ---- the folder that `run`, `stress` and `claims` leave behind ------------------------------------------------------ */
 

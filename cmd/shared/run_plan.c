@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,7 +23,7 @@
 /* Of several filters one that matches nothing is easily missed. */
 static void warn_of_idle_filters(const struct nb_plan_request *q, const struct nb_plan *plan) {
     for (size_t i = 0; i < q->filters.n && q->filters.n > 1 && q->options.n_shards == 0; i++) {
-        const struct nb_filters one = {.texts = &q->filters.items[i], .n = 1};
+        const struct nb_filters one = {.texts = (const char *const *)&q->filters.items[i], .n = 1};
         bool matches = false;
         for (size_t j = 0; j < plan->n_cases && !matches; j++) matches = nb_filters_match(&one, plan->keys[j]);
         for (size_t j = 0; j < plan->n_skips && !matches; j++)
@@ -96,7 +95,7 @@ cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, siz
     return block;
 }
 
-static bool names_shapes(const struct nb_texts *axes) {
+static bool names_shapes(const struct nb_strings *axes) {
     for (size_t i = 0; i < axes->n; i++)
         if (strncmp(axes->items[i], "shape=", 6) == 0) return true;
     return false;
@@ -201,13 +200,10 @@ static int load_backends(struct nb_plan_request *q, const struct nb_config *conf
         bool is_named = false;
         for (size_t i = 0; i < config->n_blocks && !is_named; i++)
             is_named = names_backend(&config->blocks[i], nb_backend_names[b]);
-        char *file = is_named ? nb_backend_library((enum nb_backend)b) : NULL;
-        if (file && !is_given((enum nb_backend)b)) {
-            nb_texts_add_owned(&q->plugins, file);
-            if (nb_registry_describe(file) != 0) return -1;
-        } else {
-            free(file);
-        }
+        char *file freed = is_named ? nb_backend_library((enum nb_backend)b) : NULL;
+        if (!file || is_given((enum nb_backend)b)) continue;
+        nb_strings_add(&q->plugins, file);
+        if (nb_registry_describe(file) != 0) return -1;
     }
     return 0;
 }
@@ -233,15 +229,15 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
 }
 
 void nb_plan_request_release(struct nb_plan_request *q) {
-    nb_texts_release(&q->axes);
-    nb_texts_release(&q->filters);
-    nb_texts_release(&q->plugins);
+    nb_strings_release(&q->axes);
+    nb_strings_release(&q->filters);
+    nb_strings_release(&q->plugins);
     *q = (struct nb_plan_request){0};
 }
 
 /* ---- the journal's first line --------------------------------------------------------------------------------------- */
 
-static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
+static void add_plugins(cJSON *line, const struct nb_strings *plugins) {
     cJSON *array = cJSON_AddArrayToObject(line, "plugins");
     for (size_t p = 0; p < plugins->n; p++) {
         const char *name = NULL;
@@ -385,7 +381,7 @@ char *nb_measuring_folder(const struct nb_measuring *m) {
 
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began) {
     struct nb_journal journal = {0};
-    const struct nb_run_options options = {.plugins = m->request->plugins.items,
+    const struct nb_run_options options = {.plugins = (const char **)m->request->plugins.items,
                                            .n_plugins = (int)m->request->plugins.n,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s,
@@ -420,7 +416,6 @@ int nb_measuring_beside(const struct nb_measuring *first, const struct nb_plan *
     if (!began) began = &unasked;
     m.plan = plan;
     m.config = config;
-    m.out = folder;
     m.whole = dir;
     m.resume = resumed(first, folder) ? folder : NULL;
     m.no_counters = true;

@@ -12,7 +12,7 @@
 struct nb_plan_request {
     const char *config;   /* null: the first of the usual ones */
     const char *usual[2]; /* configs that are taken together when none is named; null: quick, and none */
-    struct nb_texts axes, filters, plugins;
+    struct nb_strings axes, filters, plugins;
     const char *kernels, *widths; /* short for --axis kernel=.. and width=.., or null */
     const char *
         dtypes; /* of those that the config names only these, or null; not --axis dtype=: inputs made for a dtype stay with it */

@@ -298,7 +298,7 @@ static const char caption[] =
 
 static void add_point(struct nb_figure *f, const char *series, size_t y, double offset, const struct nb_interval *cut) {
     if (!isfinite(cut->value)) return;
-    nb_figure_add(f, 0, nb_figure_entry(f, series),
+    nb_figure_add(f, 0, series,
                   (struct nb_point){100 * cut->value, (double)y + offset, 100 * cut->low, 100 * cut->high, false});
 }
 

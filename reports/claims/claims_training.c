@@ -17,11 +17,6 @@ struct table {
     void (*add)(struct nb_grid *grid, const cJSON *entry);
 };
 
-static void add_text(struct nb_grid *grid, const cJSON *entry, const char *name) {
-    const char *text = nb_json_get_text(entry, name);
-    nb_grid_add(grid, text ? text : "");
-}
-
 static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
     const struct nb_interval v = nb_json_get_interval(entry, name);
     nb_strbuf_add(&grid->cell, isnan(v.value) ? "not measured" : "");
@@ -77,15 +72,14 @@ static bool fill(struct nb_grid *grid, const struct table *t, const cJSON *docum
     const cJSON *training = nb_json_get(document, "training"), *entry;
     nb_grid_init(grid, t->titles, t->n_columns);
     cJSON_ArrayForEach(entry, nb_json_get(training, t->list)) {
-        add_text(grid, entry, "workload");
-        add_text(grid, entry, "arm");
+        nb_grid_row(grid, nb_json_get_string(entry, "workload"), nb_json_get_string(entry, "arm"));
         t->add(grid, entry);
     }
     return grid->n_cells > 0;
 }
 
 static const char lead[] =
-    "The sources' classes and models, run by %s on %s. Arms of a model take turns step by step in one process, in random orders, "
+    "The sources' classes and models, run by PyTorch %s on %s. Arms of a model take turns step by step in one process, in random orders, "
     "each followed by its reverse; steps of one block are compared. Memory is of a process for each arm, less what it had "
     "before the model. Losses are of trainings that start from the same weights and see the same batches. Intervals are "
     "over launches or seeds, at 95%%.";
@@ -93,8 +87,8 @@ static const char lead[] =
 static void add_lead(const struct nb_claims_page *p, const cJSON *document) {
     const cJSON *training = nb_json_get(document, "training");
     const char *version = nb_json_get_text(training, "torch"), *device = nb_json_get_text(training, "device");
-    char *torch freed = nb_textf("PyTorch %s", version ? version : "(version not known)");
-    char *text freed = nb_textf(lead, torch, !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
+    char *text freed = nb_textf(lead, version ? version : "(version not known)",
+                                !device || strcmp(device, "cpu") == 0 ? "the CPU" : device);
     nb_claims_heading(p, 2, "training", "Steps, memory and losses in PyTorch");
     nb_claims_say(p, "", text);
 }
@@ -115,8 +109,6 @@ void nb_claims_training_tables(const struct nb_claims_page *p, const cJSON *docu
 /* ---- curves of losses by step ---- */
 
 enum { MOST_FIGURES = 12 };
-
-static const cJSON *courses(const cJSON *document) { return nb_json_get(nb_json_get(document, "training"), "courses"); }
 
 static bool same_course(const cJSON *a, const cJSON *b) {
     return nb_json_same_text(a, b, "workload") && nb_json_get_number(a, "steps") == nb_json_get_number(b, "steps");
@@ -147,18 +139,19 @@ static void draw_losses(struct nb_figures *figures, const struct nb_results *met
         const cJSON *loss = nb_json_get(course, "loss"), *x = nb_json_get(loss, "steps"),
                     *y = nb_json_get(loss, "median");
         if (!same_course(course, first)) continue;
-        const size_t entry = nb_figure_entry(f, nb_json_get_string(course, "arm"));
+        const char *arm = nb_json_get_string(course, "arm");
+        nb_figure_entry(f, arm);
         for (int i = 0; i < cJSON_GetArraySize(y); i++) {
             const cJSON *at = cJSON_GetArrayItem(x, i), *value = cJSON_GetArrayItem(y, i);
             if (cJSON_IsNumber(value) && cJSON_IsNumber(at))
-                nb_figure_add(f, 0, entry, (struct nb_point){at->valuedouble, value->valuedouble, NAN, NAN, false});
+                nb_figure_add(f, 0, arm, (struct nb_point){at->valuedouble, value->valuedouble, NAN, NAN, false});
         }
     }
     nb_figure_sort(f);
 }
 
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta) {
-    const cJSON *all = courses(document), *course;
+    const cJSON *all = nb_json_get(nb_json_get(document, "training"), "courses"), *course;
     const size_t before = figures->n;
     cJSON_ArrayForEach(course, all) {
         if (is_first(all, course) && figures->n - before < MOST_FIGURES) draw_losses(figures, meta, all, course);

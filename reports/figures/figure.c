@@ -44,18 +44,19 @@ static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, 
     return added;
 }
 
-static void append(struct nb_figure *f, size_t panel, size_t entry, bool law, struct nb_point point) {
+static void append(struct nb_figure *f, size_t panel, const char *label, bool law, struct nb_point point) {
+    const size_t entry = nb_figure_entry(f, label);
     if (!isfinite(point.x) || !isfinite(point.y)) return;
     struct nb_line *line = line_of(f, panel, entry, law);
     *NB_PUSH(line->points, line->n) = point;
 }
 
-void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point) {
-    append(f, panel, entry, false, point);
+void nb_figure_add(struct nb_figure *f, size_t panel, const char *label, struct nb_point point) {
+    append(f, panel, label, false, point);
 }
 
-void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y) {
-    append(f, panel, entry, true, (struct nb_point){x, y, NAN, NAN, false});
+void nb_figure_add_law(struct nb_figure *f, size_t panel, const char *label, double x, double y) {
+    append(f, panel, label, true, (struct nb_point){x, y, NAN, NAN, false});
 }
 
 static int by_x(const void *left, const void *right) {

@@ -87,10 +87,10 @@ void nb_figure_release(struct nb_figure *f);
 size_t nb_figure_entry(struct nb_figure *f, const char *label);
 /* The same of a row's name. */
 size_t nb_figure_name(struct nb_figure *f, const char *name);
-/* Appends a point to the line of (panel, entry). A point without a finite x and y is left out. */
-void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
+/* Appends a point to the line of that label in the panel. A point without a finite x and y is left out. */
+void nb_figure_add(struct nb_figure *f, size_t panel, const char *label, struct nb_point point);
 /* The same for a line that is predicted. */
-void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y);
+void nb_figure_add_law(struct nb_figure *f, size_t panel, const char *label, double x, double y);
 /* Points by x, and of two at one x the first. */
 void nb_figure_sort(struct nb_figure *f);
 

@@ -312,13 +312,13 @@ static void add_decade_tick(struct nb_strbuf *out, int factor, int e, const char
     nb_strbuf_addf(out, "' %de%d%s", factor, e, label ? "" : " 1");
 }
 
-/* The range is the data's own: ticks at decades, or, where it has fewer than three, at 1 and 3 or 1, 2 and 5 of each. most: decades that
- * are shown, the upper ones. */
-static void add_decades(char axis, const struct range *r, double most, struct nb_strbuf *out) {
+/* The range is the data's own: ticks at decades, or, where it has fewer than three, at 1 and 3 or 1, 2 and 5 of each. */
+static void add_decades(char axis, const struct range *r, struct nb_strbuf *out) {
+    enum { MOST = 24 }; /* are shown, the upper ones */
     const double high = log10(fmax(r->most, r->least_positive)), least = log10(r->least_positive);
     const double pad = fmax(0.06 * (high - least), 0.08);
     /* What is 0 is drawn at the lower end, away from the rest. */
-    const double low = fmax(fmax(least - (r->least <= 0 ? 1 : pad), high - most), -300);
+    const double low = fmax(fmax(least - (r->least <= 0 ? 1 : pad), high - MOST), -300);
     const int first = (int)ceil(low), last = (int)floor(high + pad), step = (last - first) / 5 + 1;
     const bool few = last - first < 2;
     const char *separator = "";
@@ -385,23 +385,16 @@ static void add_names(const struct nb_figure *f, struct nb_strbuf *out) {
 static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
     struct range r = range_of(f, panel, axis == 'x');
     nb_strbuf_addf(out, "  unset logscale %c\n", axis);
-    switch (scale) {
-    case NB_SCALE_LENGTH:
-    case NB_SCALE_BYTES:
+    if (scale == NB_SCALE_LENGTH || scale == NB_SCALE_BYTES)
         add_log2(f, panel, axis, &r, scale, out);
-        break;
-    case NB_SCALE_DECADES:
-        add_decades(axis, &r, 24, out);
-        break;
-    case NB_SCALE_POWERS:
+    else if (scale == NB_SCALE_DECADES)
+        add_decades(axis, &r, out);
+    else if (scale == NB_SCALE_POWERS)
         add_powers(axis, &r, f->heats[panel].n_x ? half_step(&f->heats[panel], axis == 'x') : 0.5, out);
-        break;
-    case NB_SCALE_NAMES:
+    else if (scale == NB_SCALE_NAMES)
         add_names(f, out);
-        break;
-    default:
+    else
         add_linear(axis, &r, scale, out);
-    }
 }
 
 /* Lines that a reader compares with: 0, 100 %, the caches, the copy. Their words stand above the panel. */
@@ -437,14 +430,6 @@ static void add_spikes(const struct nb_figure *f, size_t panel, const size_t *ch
                        at->y > r.most ? "↑" : "↓", at->y, scale == NB_SCALE_LINEAR ? "" : "%", at->x,
                        at->y > r.most ? "0.99" : "0.02", looks[chosen[line->entry]].color);
     }
-}
-
-static void add_axes(const struct nb_figure *f, size_t panel, const size_t *chosen, struct nb_strbuf *out) {
-    const struct nb_panel *p = &f->panels[panel];
-    add_axis(f, panel, 'x', p->x_scale, out);
-    add_axis(f, panel, 'y', p->y_scale, out);
-    add_guides(f, panel, out);
-    add_spikes(f, panel, chosen, out);
 }
 
 /* ---- the layout: panels below each other, the legend below them, so that a phone shows all of it ------------------------ */
@@ -638,10 +623,7 @@ static void add_law(const struct nb_figure *f, size_t line, struct nb_strbuf *ou
 /* Solid points, and hollow ones of the same shape. */
 static void add_line(const struct nb_figure *f, const struct layout *l, size_t line, struct nb_strbuf *out) {
     const size_t entry = f->lines[line].entry;
-    if (f->lines[line].law) {
-        add_law(f, line, out);
-        return;
-    }
+    if (f->lines[line].law) return add_law(f, line, out);
     add_intervals(f, line, out);
     if (!f->scattered) {
         add_using(f, line, -1, out);
@@ -662,10 +644,7 @@ static void add_palette(const struct nb_figure *f, const struct layout *l, size_
     if (!nb_heat_is_in(f)) return;
     nb_strbuf_add(out, palette);
     nb_strbuf_addf(out, "  set cbrange [%.17g:%.17g]\n", f->heat_low, f->heat_high);
-    if (panel + 1 < f->n_panels) {
-        nb_strbuf_add(out, "  unset colorbox\n");
-        return;
-    }
+    if (panel + 1 < f->n_panels) return nb_strbuf_add(out, "  unset colorbox\n");
     nb_strbuf_addf(out,
                    "  set colorbox horizontal user origin screen %d./W, 1 - %d./H size screen 240./W, 12./H\n"
                    "  set cbtics 2 font ',9'\n  set cblabel ",
@@ -706,7 +685,10 @@ static void add_panel(const struct nb_figure *f, const struct layout *l, size_t 
     nb_strbuf_add(out, " offset 0,0.3 noenhanced\n  set ylabel ");
     add_quoted(out, p->y_title, 80);
     nb_strbuf_add(out, " noenhanced offset 1,0\n");
-    add_axes(f, panel, l->chosen, out);
+    add_axis(f, panel, 'x', p->x_scale, out);
+    add_axis(f, panel, 'y', p->y_scale, out);
+    add_guides(f, panel, out);
+    add_spikes(f, panel, l->chosen, out);
     add_palette(f, l, panel, out);
     add_curves(f, l, panel, out);
     nb_strbuf_add(out, "  unset label\n  unset arrow\n");

@@ -64,7 +64,7 @@ static void add_cut(struct nb_figure *f, const struct pairs *p, size_t i, double
     const struct nb_record *ln = &p->results->records[p->cuts[i].layernorm],
                            *rms = &p->results->records[p->cuts[i].rmsnorm];
     nb_figure_add(
-        f, 0, nb_figure_entry(f, label.text),
+        f, 0, label.text,
         (struct nb_point){x, 100 * cut->value, 100 * cut->low, 100 * cut->high, ln->timing.noisy || rms->timing.noisy});
 }
 

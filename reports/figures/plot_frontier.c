@@ -30,7 +30,7 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, co
         const struct nb_record *r = &results->records[g->records[i]];
         char *kernel freed = nb_kernel_text(&r->c);
         const double cost_ns = r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
-        nb_figure_add(f, 0, nb_figure_entry(f, kernel),
+        nb_figure_add(f, 0, kernel,
                       (struct nb_point){cost_ns, 100 * r->accuracy.worst_ratio, NAN, NAN, r->timing.noisy});
     }
 }

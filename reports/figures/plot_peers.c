@@ -24,7 +24,7 @@ static void add_mean(struct nb_figure *f, const struct nb_peer_mean *m) {
         nb_textf("%s %s%s%s%s", m->first->library, nb_op_names[c->op], c->pass == NB_BACKWARD ? " backward" : "",
                  rows ? "" : " ", rows ? "" : nb_layout_names[c->shape.layout]);
     nb_figure_add(
-        f, 0, nb_figure_entry(f, label),
+        f, 0, label,
         (struct nb_point){m->ratio.value, (double)nb_figure_name(f, label), m->ratio.low, m->ratio.high, false});
 }
 

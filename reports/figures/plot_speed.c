@@ -47,7 +47,7 @@ static void fill(struct nb_figure *f, const struct nb_results *results, const st
         const struct nb_record *r = &results->records[sweep->records[i]];
         if (!is_fastest_width(results, sweep, r)) continue;
         char *label freed = nb_kernel_text(&r->c);
-        nb_figure_add(f, 0, nb_figure_entry(f, label), point_of(r));
+        nb_figure_add(f, 0, label, point_of(r));
     }
     nb_figure_sort(f);
 }

@@ -67,7 +67,7 @@ static void fill(struct nb_figure *f, const struct row *rows, size_t n) {
         const struct nb_interval *t = &r->timing.time_ns;
         char *label freed = nb_textf("%s %s", rows[i].kernel, nb_width_names[r->c.width]);
         const size_t y = nb_figure_name(f, label);
-        nb_figure_add(f, 0, nb_figure_entry(f, label),
+        nb_figure_add(f, 0, label,
                       (struct nb_point){t->value / 1e3, (double)y, t->low / 1e3, t->high / 1e3, r->timing.noisy});
     }
     f->guides[f->n_guides++] =

@@ -182,9 +182,8 @@ static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c
     cJSON *json = cJSON_CreateObject(), *builds = cJSON_CreateObject();
     char *replay freed = nb_gate_replay(g, c);
     nb_json_text(json, "key", c->key);
-    struct nb_strbuf variant released_by(nb_strbuf_release) = {0};
-    nb_strbuf_addf(&variant, "%.*s", (int)strcspn(c->key, "/"), c->key);
-    nb_json_text(json, "variant", variant.text);
+    char *variant freed = nb_textf("%.*s", (int)strcspn(c->key, "/"), c->key);
+    nb_json_text(json, "variant", variant);
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
     nb_json_text(json, "replay", replay);

@@ -92,29 +92,20 @@ static void say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
     }
 }
 
-/* What a person does about a verdict; "" when nothing. */
-static const char *advice_of(enum nb_verdict v) {
-    switch (v) {
-    case NB_VERDICT_WRONG:
-        return "The candidate's results are wrong, or it crashed. Fix this first: its speed means nothing.";
-    case NB_VERDICT_LESS_ACCURATE:
-        return "The results are less accurate than the baseline's. `normbench stress --plugin CANDIDATE.so` shows for "
-               "which inputs; if you accept the loss, say so in the change.";
-    case NB_VERDICT_REGRESSION:
-        return "Compare the machine code (objdump -d). To repeat one case, add --filter KEY, or name one --function.";
-    case NB_VERDICT_NOT_COMPARABLE:
-        return "Nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise fix what the "
-               "reason names.";
-    case NB_VERDICT_SUSPECT:
-        return "Faster than the work allows, or it slows what runs beside it. Either it skips work while it is timed, "
-               "or the improvement is real: check what the reason names.";
-    case NB_VERDICT_INCONCLUSIVE:
-        return "Neither slower nor within the margin for sure, which is no fault of the change. Use an idle machine, a "
-               "larger --budget or more layouts.";
-    default:
-        return "";
-    }
-}
+/* What a person does about a case that is open. */
+static const char *const advice[NB_N_VERDICTS] = {
+    [NB_VERDICT_WRONG] = "The candidate's results are wrong, or it crashed. Fix this first: its speed means nothing.",
+    [NB_VERDICT_LESS_ACCURATE] =
+        "The results are less accurate than the baseline's. `normbench stress --plugin CANDIDATE.so` shows for which "
+        "inputs; if you accept the loss, say so in the change.",
+    [NB_VERDICT_REGRESSION] =
+        "Compare the machine code (objdump -d). To repeat one case, add --filter KEY, or name one --function.",
+    [NB_VERDICT_NOT_COMPARABLE] = "Nothing to compare with. Expected where a kernel was added, renamed or removed; "
+                                  "otherwise fix what the reason names.",
+    [NB_VERDICT_SUSPECT] = "Faster than the work allows, or it slows what runs beside it. Either it skips work while "
+                           "it is timed, or the improvement is real: check what the reason names.",
+    [NB_VERDICT_INCONCLUSIVE] = "Neither slower nor within the margin for sure, which is no fault of the change. Use "
+                                "an idle machine, a larger --budget or more layouts."};
 
 typedef void sentence(const struct nb_gate_summary *s, struct nb_strbuf *text);
 static sentence *const sentences[] = {say_counts, say_mean, gate_say_leaning, say_layouts};
@@ -189,29 +180,21 @@ static enum nb_grid_style style_of(enum nb_verdict v) {
 
 enum chosen { ALL_CASES, OPEN_CASES, PASSED_CASES };
 
-/* On a terminal the columns that say something, in Markdown all; the reason beside cases that are open, which a terminal has below. */
-static size_t choose_columns(const struct nb_gate_summary *s, bool markdown, enum chosen chosen,
-                             enum gate_column *columns) {
-    size_t n = 0;
-    for (int c = 0; c < N_COLUMNS; c++)
-        if (c == REASON ? chosen == OPEN_CASES : markdown || has_column(s, (enum gate_column)c))
-            columns[n++] = (enum gate_column)c;
-    return n;
-}
-
-/* The table of the chosen cases, of which there are as many as it returns. */
+/* The table of the chosen cases, of which there are as many as it returns: on a terminal the columns that say something, in Markdown all; the reason
+ * beside cases that are open, which a terminal has below. */
 static size_t add_cases(const struct nb_gate_summary *s, enum chosen chosen, size_t most, const struct nb_page *page) {
     const char *titles[N_COLUMNS];
     bool right[N_COLUMNS];
     int kept_ranks[N_COLUMNS];
     enum gate_column columns[N_COLUMNS];
     struct nb_grid grid released_by(nb_grid_release);
-    size_t n = 0;
-    const size_t n_columns = choose_columns(s, page->markdown, chosen, columns);
-    for (size_t k = 0; k < n_columns; k++) {
-        titles[k] = title_of(s, columns[k]);
-        right[k] = is_right[columns[k]];
-        kept_ranks[k] = ranks[columns[k]];
+    size_t n = 0, n_columns = 0;
+    for (enum gate_column c = 0; c < N_COLUMNS; c++) {
+        if (c == REASON ? chosen != OPEN_CASES : !page->markdown && !has_column(s, c)) continue;
+        columns[n_columns] = c;
+        titles[n_columns] = title_of(s, c);
+        right[n_columns] = is_right[c];
+        kept_ranks[n_columns++] = ranks[c];
     }
     nb_grid_init(&grid, titles, n_columns);
     grid.right = right;
@@ -257,7 +240,7 @@ static void add_open(const struct nb_gate_summary *s, enum nb_verdict v, const s
     struct nb_page indented = *page;
     if (page->screen) indented.screen -= 2;
     nb_strbuf_add(page->out, "  ");
-    nb_page_say(&indented, advice_of(v));
+    nb_page_say(&indented, advice[v]);
     nb_strbuf_add(page->out, "\n");
 }
 
@@ -301,8 +284,7 @@ static void add_advice(const struct nb_gate_summary *s, struct nb_strbuf *out) {
         if (!s->counts[v]) continue;
         if (!any) nb_strbuf_add(out, "### What to do\n\n");
         any = true;
-        nb_strbuf_addf(out, "- **%s** (%zu): %s\n", nb_verdict_name((enum nb_verdict)v), s->counts[v],
-                       advice_of((enum nb_verdict)v));
+        nb_strbuf_addf(out, "- **%s** (%zu): %s\n", nb_verdict_name((enum nb_verdict)v), s->counts[v], advice[v]);
     }
     if (any) nb_strbuf_add(out, "\n");
 }

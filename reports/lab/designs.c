@@ -57,16 +57,10 @@ static const struct {
 };
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
-static int print_grid(struct nb_grid *grid, const char *format) {
-    const int result = nb_grid_print(grid, format, stdout);
-    nb_grid_release(grid);
-    return result;
-}
-
 static int print_accuracy(const struct nb_judged_design *list, size_t n, const char *format) {
     enum { N_TITLES = N_FIGURES + 3 };
     const char *titles[N_TITLES];
-    struct nb_grid grid;
+    struct nb_grid grid released_by(nb_grid_release);
     titles[0] = "design";
     for (size_t k = 0; k < N_FIGURES; k++) titles[k + 1] = figures[k].title;
     titles[N_TITLES - 2] = "exceptional";
@@ -82,7 +76,7 @@ static int print_accuracy(const struct nb_judged_design *list, size_t n, const c
         add_exceptional(&grid, &list[i].report.accuracy);
         add_figure(&grid, list[i].report.accuracy.worst_ratio, 3);
     }
-    return print_grid(&grid, format);
+    return nb_grid_print(&grid, format, stdout);
 }
 
 static cJSON *report_to_json(const struct nb_design_report *report, const struct nb_design *d) {
@@ -129,17 +123,17 @@ int nb_print_designs(const struct nb_judged_design *designs, size_t n, const str
 /* ---- what there is to choose from ---------------------------------------------------------------------------------------- */
 
 static int list_presets(const char *format) {
-    struct nb_grid grid = nb_grid_of("preset", "letter", "design", "what_it_is");
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("preset", "letter", "design", "what_it_is");
     for (size_t i = 0; i < nb_n_design_presets; i++) {
         const struct nb_design_preset *p = &nb_design_presets[i];
         nb_grid_row(&grid, p->name, p->letter ? p->letter : "", p->text, p->help);
     }
-    return print_grid(&grid, format);
+    return nb_grid_print(&grid, format, stdout);
 }
 
 static int list_parts(const char *format) {
     struct nb_design plain;
-    struct nb_grid grid = nb_grid_of("part", "default", "what_it_is", "values");
+    struct nb_grid grid released_by(nb_grid_release) = nb_grid_of("part", "default", "what_it_is", "values");
     nb_design_init(&plain);
     for (size_t i = 0; i < nb_n_design_keys; i++) {
         const struct nb_design_key *k = &nb_design_keys[i];
@@ -147,7 +141,7 @@ static int list_parts(const char *format) {
         nb_design_key_print(k, &plain, &value);
         nb_grid_row(&grid, k->name, value.text, k->help, k->values);
     }
-    return print_grid(&grid, format);
+    return nb_grid_print(&grid, format, stdout);
 }
 
 /* JSON has the presets alone: one document. */
@@ -161,7 +155,7 @@ int nb_list_designs(const char *format) {
 /* ---- 8 bits ---- */
 
 static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, const char *format) {
-    struct nb_grid grid =
+    struct nb_grid grid released_by(nb_grid_release) =
         nb_grid_of("values", "to", "scale", "sqnr_db", "rms_error", "max_error", "mean_relative", "lost", "beyond");
     for (size_t i = 0; i < n; i++) {
         const struct nb_quantized *q = &out[i].q;
@@ -173,7 +167,7 @@ static int print_quantized_table(const struct nb_quantized_rows *out, size_t n, 
         add_figure(&grid, q->lost, 0);
         add_figure(&grid, q->beyond, 0);
     }
-    return print_grid(&grid, format);
+    return nb_grid_print(&grid, format, stdout);
 }
 
 static int print_quantized_json(const struct nb_quantized_rows *out, size_t n, const struct nb_design_data *data) {

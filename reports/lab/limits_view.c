@@ -22,15 +22,15 @@ static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
 static void add_configuration(const struct nb_limits *l, struct nb_strbuf *out) {
     struct nb_strbuf design released_by(nb_strbuf_release) = {0};
     nb_design_print(&l->design, &design);
-    nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s", nb_op_names[l->design.op], (long long)l->n,
+    nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s\n", nb_op_names[l->design.op], (long long)l->n,
                    nb_numbers[l->design.store].name, l->design.eps_text, design.text);
 }
 
 static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
     int counts[NB_N_LIMIT_STATES] = {0};
     for (size_t i = 0; i < n; i++) counts[lines[i].state]++;
-    nb_strbuf_addf(out, "%d lines hold, %d do not, %d do not apply", counts[NB_LIMIT_HOLDS], counts[NB_LIMIT_BROKEN],
-                   counts[NB_LIMIT_ABSENT]);
+    nb_strbuf_addf(out, "\n%d lines hold, %d do not, %d do not apply\n", counts[NB_LIMIT_HOLDS],
+                   counts[NB_LIMIT_BROKEN], counts[NB_LIMIT_ABSENT]);
 }
 
 /* ---- table ------------------------------------------------------------------------------------------------------------- */
@@ -56,15 +56,12 @@ static void add_absent(const struct nb_limit *lines, size_t n, struct nb_strbuf 
 
 static void as_table(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
     add_configuration(l, out);
-    nb_strbuf_add(out, "\n");
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || strcmp(lines[i].group, lines[i - 1].group) != 0) nb_strbuf_addf(out, "\n%s\n", lines[i].group);
         if (lines[i].state != NB_LIMIT_ABSENT) add_block(&lines[i], out);
     }
     add_absent(lines, n, out);
-    nb_strbuf_add(out, "\n");
     add_counts(lines, n, out);
-    nb_strbuf_add(out, "\n");
 }
 
 /* ---- Markdown ---------------------------------------------------------------------------------------------------------- */
@@ -73,7 +70,7 @@ static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines,
     struct nb_grid grid released_by(nb_grid_release) =
         nb_grid_of("limit", "figure", "seen", "beside it", "verdict", "meaning");
     add_configuration(l, out);
-    nb_strbuf_add(out, "\n\n");
+    nb_strbuf_add(out, "\n");
     for (size_t i = 0; i < n; i++) {
         nb_grid_add(&grid, lines[i].what);
         add_figure(&lines[i], &grid.cell);
@@ -81,9 +78,7 @@ static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines,
         nb_grid_row(&grid, lines[i].at, lines[i].beyond, nb_limit_states[lines[i].state], lines[i].meaning);
     }
     nb_grid_add_markdown(&grid, false, out);
-    nb_strbuf_add(out, "\n");
     add_counts(lines, n, out);
-    nb_strbuf_add(out, "\n");
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
@@ -115,9 +110,8 @@ static void as_json(const struct nb_limits *l, const struct nb_limit *lines, siz
     cJSON_AddStringToObject(root, "design", design.text);
     list = cJSON_AddArrayToObject(root, "limits");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(list, line_json(&lines[i]));
-    char *text = cJSON_Print(root);
+    char *text freed = cJSON_Print(root);
     nb_strbuf_addf(out, "%s\n", text);
-    cJSON_free(text);
 }
 
 void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, size_t n, const char *format,

@@ -125,8 +125,7 @@ static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
         const char *name = nb_json_get_text(item, "name");
         const cJSON *line = nb_json_get(item, "line");
         if (!name || cJSON_GetArraySize(line) < 2) continue;
-        const size_t entry = nb_figure_entry(f, name);
-        cJSON_ArrayForEach(pair, line) { nb_figure_add_law(f, panel, entry, number_at(pair, 0), number_at(pair, 1)); }
+        cJSON_ArrayForEach(pair, line) { nb_figure_add_law(f, panel, name, number_at(pair, 0), number_at(pair, 1)); }
     }
 }
 

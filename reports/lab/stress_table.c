@@ -295,14 +295,6 @@ static int print_bugs(const struct stress_text *p) {
 
 /* ---- what failed ---------------------------------------------------------------------------------------------------- */
 
-static void print_failed_case(const struct stress_text *p, const struct nb_record *r) {
-    struct nb_strbuf reproducer released_by(nb_strbuf_release) = nb_strbuf_empty();
-    nb_failure_reproducer(r, &reproducer);
-    say(p, "%s: %s", nb_status_name(r->status), r->key);
-    say(p, "  %s", reproducer.text);
-    say(p, "  %s", r->replay);
-}
-
 static void print_failed_studies(const struct stress_text *p) {
     const cJSON *study;
     int n = 0;
@@ -351,8 +343,12 @@ static void print_failed_cases(const struct stress_text *p, const struct nb_summ
     for (int beyond = 1; beyond >= 0; beyond--)
         for (size_t i = 0; i < summary->n_failures && n < MAX_FAILURES; i++) {
             const struct nb_record *r = &p->results->records[summary->failures[i]];
+            struct nb_strbuf reproducer released_by(nb_strbuf_release) = nb_strbuf_empty();
             if (nb_is_beyond_bound(r) != beyond) continue;
-            print_failed_case(p, r);
+            nb_failure_reproducer(r, &reproducer);
+            say(p, "%s: %s", nb_status_name(r->status), r->key);
+            say(p, "  %s", reproducer.text);
+            say(p, "  %s", r->replay);
             n++;
         }
     if (summary->n_failures > n)
@@ -367,7 +363,7 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     if (strcmp(format, "json") == 0) return nb_output_document(stress, out);
     struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
-    say(&p, "%s", summary.footer);
+    say(&p, "%s", summary.footer.text);
     print_answer(&p);
     int result = print_grades(&p) != 0 || print_frontiers(&p) != 0 || print_bugs(&p) != 0 ? -1 : 0;
     print_low(&p);

@@ -225,9 +225,7 @@ static cJSON *criteria_json(const struct nb_tolerance *t) {
         NB_MEMBER(NUMBER, struct nb_criterion, limit),  NB_MEMBERS_END,
     };
     cJSON *list = cJSON_CreateArray();
-    for (int c = 0; c < t->n_criteria; c++) {
-        cJSON_AddItemToArray(list, nb_json_of_members(members, &t->criteria[c]));
-    }
+    for (int c = 0; c < t->n_criteria; c++) cJSON_AddItemToArray(list, nb_json_of_members(members, &t->criteria[c]));
     return list;
 }
 
@@ -270,9 +268,8 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     }
     cJSON_AddItemToObject(root, "correct", subjects);
     cJSON_AddItemToObject(root, "mistakes", bugs);
-    char *text = cJSON_Print(root);
+    char *text freed = cJSON_Print(root);
     nb_strbuf_addf(out, "%s\n", text);
-    cJSON_free(text);
 }
 
 void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,

@@ -179,7 +179,7 @@ static void add_section(const struct nb_view *view, const struct nb_section *sec
     struct shown shown;
     find_shown(&shown, view, section);
     nb_strbuf_add(out, open ? "<details open><summary>" : "<details><summary>");
-    nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
+    nb_html_text(out, "", section->heading.len ? section->heading.text : "all cases", "");
     nb_strbuf_addf(out, " (%zu)</summary>\n%s<div class=\"wrap full\"><table class=rows>\n<thead><tr>", section->n,
                    open ? "" : "<noscript>");
     add_headings(view, &shown, out);
@@ -204,7 +204,7 @@ static void add_table(const struct nb_results *results, struct nb_strbuf *out) {
     nb_view_init(&view, results, flat);
     nb_strbuf_add(out, "<h2 id=\"results\">Results</h2>\n");
     nb_html_text(out, "<p class=dim>", view.n_sections ? legend : "No case ran.", "");
-    nb_html_text(out, " All cases: ", view.constants, ".");
+    nb_html_text(out, " All cases: ", view.constants.text, ".");
     nb_strbuf_add(out, "</p>\n");
     for (size_t i = 0, n = 0; i < view.n_sections; i++) {
         n += view.sections[i].n;
@@ -283,10 +283,10 @@ static void add_reproduce(const struct nb_results *results, struct nb_strbuf *ou
 
 /* Where the work was done, and what a call costs before its first row. */
 static void add_libraries(const struct nb_summary *summary, struct nb_strbuf *out) {
-    if (!*summary->libraries && !*summary->overheads) return;
+    if (!*summary->libraries.text && !*summary->overheads.text) return;
     nb_strbuf_add(out, "<pre class=dim>");
-    nb_html_text(out, "", summary->libraries, "");
-    nb_html_text(out, "", summary->overheads, "");
+    nb_html_text(out, "", summary->libraries.text, "");
+    nb_html_text(out, "", summary->overheads.text, "");
     nb_strbuf_add(out, "</pre>\n");
 }
 

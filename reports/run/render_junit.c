@@ -44,8 +44,8 @@ static int render(const struct nb_results *results, FILE *out) {
     struct nb_junit junit = {0};
     struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
-    nb_junit_property(&junit, "machine", summary.footer);
-    add_machines(&junit, summary.machines);
+    nb_junit_property(&junit, "machine", summary.footer.text);
+    add_machines(&junit, summary.machines.text);
     nb_junit_property(&junit, "counts", summary.counts_text);
     for (size_t i = 0; i < results->n; i++) add_case(&junit, results, &results->records[i]);
     nb_junit_finish(&junit, "normbench run", nb_meta_text(results, "started"),

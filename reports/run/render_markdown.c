@@ -49,7 +49,7 @@ static void print_row(const struct nb_view *view, const struct nb_section *secti
 }
 
 static void print_section(const struct nb_view *view, const struct nb_section *section, struct nb_strbuf *out) {
-    add_escaped(out, "\n### ", section->heading, "\n");
+    add_escaped(out, "\n### ", section->heading.text, "\n");
     nb_strbuf_add(out, "\n|");
     for (size_t c = 0; c < view->n_columns; c++)
         if (!section->hidden[c]) add_escaped(out, " ", view->columns[c].title, " |");
@@ -82,16 +82,16 @@ static int render(const struct nb_results *results, FILE *out) {
     nb_view_init(&view, results, false);
     add_escaped(&text, "# normbench ", nb_meta_text(results, "config"), "\n\n");
     add_escaped(&text, "", summary.counts_text, ".\n");
-    add_escaped(&text, "\n", summary.noise, "\n");
-    if (*summary.libraries || *summary.overheads) {
+    add_escaped(&text, "\n", summary.noise.text, "\n");
+    if (*summary.libraries.text || *summary.overheads.text) {
         nb_strbuf_add(&text, "\n");
-        nb_escape_markdown(&text, summary.libraries);
-        nb_escape_markdown(&text, summary.overheads);
+        nb_escape_markdown(&text, summary.libraries.text);
+        nb_escape_markdown(&text, summary.overheads.text);
         nb_strbuf_add(&text, "\n");
     }
-    add_escaped(&text, "\n", summary.footer, "\n");
-    print_machines(summary.machines, &text);
-    add_escaped(&text, "\nAll cases: ", view.constants, ".\n");
+    add_escaped(&text, "\n", summary.footer.text, "\n");
+    print_machines(summary.machines.text, &text);
+    add_escaped(&text, "\nAll cases: ", view.constants.text, ".\n");
     print_failures(&summary, results, &text);
     for (size_t i = 0; i < view.n_sections; i++) print_section(&view, &view.sections[i], &text);
     print_skips(&summary, &text);

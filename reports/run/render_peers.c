@@ -235,7 +235,7 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
     struct nb_summary summary released_by(nb_summary_release);
     nb_summary_init(&summary, results);
     nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");
-    nb_page_say(page, summary.footer);
+    nb_page_say(page, summary.footer.text);
     print_answer(&p);
     print_rules(&p);
     if (comparisons->n == 0)
@@ -246,8 +246,8 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
     if (comparisons->n > 0 && print_comparisons(&p, true, "Behind, or looking so at first") == 0)
         nb_page_say(page, "No comparison looks behind.");
     print_comparisons(&p, false, "All comparisons");
-    print_lines(&p, "Libraries", summary.libraries);
-    print_lines(&p, "What a call costs", summary.overheads);
+    print_lines(&p, "Libraries", summary.libraries.text);
+    print_lines(&p, "What a call costs", summary.overheads.text);
 }
 
 /* ---- as a document: reports/schema/peers.schema.json ---- */

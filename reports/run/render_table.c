@@ -141,8 +141,6 @@ static bool is_too_narrow(const struct table *t) {
 
 /* Columns of axes and the status go into the first one; what most rows of a section have goes into its heading. */
 static void narrow_section(struct table *t, struct nb_section *section) {
-    struct nb_strbuf heading = {0};
-    nb_strbuf_add(&heading, section->heading);
     for (size_t c = 0; c < t->view->n_columns; c++) {
         const struct nb_axis *axis = t->view->columns[c].axis;
         if (strcmp(t->view->columns[c].title, "status") == 0) section->hidden[c] = true;
@@ -151,10 +149,8 @@ static void narrow_section(struct table *t, struct nb_section *section) {
         section->hidden[c] = true;
         if (section->said[c] || strcmp(axis->name, "width") == 0) continue;
         section->usual[c] = usual_value(t, section, c);
-        if (section->usual[c]) nb_view_add_to_heading(axis, section->usual[c], &heading);
+        if (section->usual[c]) nb_view_add_to_heading(axis, section->usual[c], &section->heading);
     }
-    free(section->heading);
-    section->heading = heading.text;
 }
 
 static void fit(struct table *t) {
@@ -236,9 +232,9 @@ static void print_sections(struct table *t) {
     size_t since_titles = ROWS_A_HEADER;
     for (size_t s = 0; s < t->view->n_sections; s++) {
         const struct nb_section *section = &t->view->sections[s];
-        char *heading freed = nb_textf("%s%s", t->utf8 ? "── " : "-- ", section->heading);
+        char *heading freed = nb_textf("%s%s", t->utf8 ? "── " : "-- ", section->heading.text);
         nb_strbuf_add(&t->out, "\n");
-        if (*section->heading) {
+        if (section->heading.len) {
             paint(t, BOLD);
             print_fitting(t, heading);
             unpaint(t);
@@ -318,9 +314,9 @@ static void print_lines(struct table *t, const char *text) {
 static void print_end(struct table *t, const struct nb_summary *summary) {
     const struct nb_results *results = t->view->results;
     nb_strbuf_addf(&t->out, "\n%s\n", summary->counts_text);
-    print_lines(t, summary->noise);
-    print_lines(t, summary->libraries);
-    print_lines(t, summary->overheads);
+    print_lines(t, summary->noise.text);
+    print_lines(t, summary->libraries.text);
+    print_lines(t, summary->overheads.text);
     if (!results->dir) return;
     char *text freed = nb_textf("Results: %s (results.json, index.html, plots/)", results->dir);
     print_fitting(t, text);
@@ -335,10 +331,10 @@ static int render(const struct nb_results *results, FILE *out) {
         .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
     measure_columns(&t);
     fit(&t);
-    if (*summary.footer) print_wrapped(&t, summary.footer);
-    print_lines(&t, summary.machines);
-    char *head freed = nb_textf("All cases: %s", view.constants);
-    if (*view.constants) print_wrapped(&t, head);
+    if (*summary.footer.text) print_wrapped(&t, summary.footer.text);
+    print_lines(&t, summary.machines.text);
+    char *head freed = nb_textf("All cases: %s", view.constants.text);
+    if (view.constants.len) print_wrapped(&t, head);
     print_sections(&t);
     print_failures(&t, &summary);
     print_skips(&t, &summary);

@@ -134,17 +134,16 @@ struct nb_summary {
     double clock_ghz,
         sum_ghz;      /* the highest, at which times are given; the cases' median clocks, summed; NaN: not known */
     size_t n_clocked; /* summands */
-    /* Texts, owned, "" where there is nothing to say. */
-    char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
-    char *machines;    /* as nb_meta_machines() has them, where there are several */
-    char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
-    char *noise;       /* sentences, one a line */
-    char *
-        libraries; /* where the work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, .."; built-in
-                       * kernels that chose an implementation are lines without a library */
-    char *
-        overheads; /* one line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its
-                       * interval, and the time of a byte */
+    /* Texts, "" where there is nothing to say. */
+    struct nb_strbuf footer;   /* "AMD EPYC 9R14, 2025-01-31" */
+    struct nb_strbuf machines; /* as nb_meta_machines() has them, where there are several */
+    char *counts_text;         /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
+    struct nb_strbuf noise;    /* sentences, one a line */
+    /* Where the work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, .."; built-in kernels that chose
+     * an implementation are lines without a library. */
+    struct nb_strbuf libraries;
+    /* One line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its interval, and the time of a byte. */
+    struct nb_strbuf overheads;
 };
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
@@ -229,8 +228,8 @@ void nb_column_print(const struct nb_column *column, const struct nb_record *r, 
 #define NB_VIEW_COLUMNS 64
 
 struct nb_section {
-    char *heading;   /* "machine 1  f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
-    size_t *records; /* indices into results->records, in their order; owned */
+    struct nb_strbuf heading; /* "machine 1  f32  64x384  data normal"; "" when there is nothing to tell apart */
+    size_t *records;          /* indices into results->records, in their order; owned */
     size_t n;
     bool said[NB_VIEW_COLUMNS];   /* on a narrow screen: axis columns that the heading has */
     char *usual[NB_VIEW_COLUMNS]; /* and the value that the heading gives for most of its rows; owned, or null */
@@ -243,7 +242,7 @@ struct nb_view {
     size_t n_columns;
     struct nb_section *sections;
     size_t n_sections;
-    char *constants; /* "pass forward, eps 1e-5, ...": axes with one value; owned */
+    struct nb_strbuf constants; /* "pass forward, eps 1e-5, ...": axes with one value */
 };
 
 /* flat: one section, in which all that differs is a column. */

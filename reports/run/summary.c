@@ -332,25 +332,9 @@ static void add_overheads(const struct nb_results *results, struct nb_strbuf *ou
 
 /* ---- all of it ---- */
 
-static void add_texts(struct nb_summary *s, const struct nb_results *results) {
-    struct nb_strbuf footer = {0}, machines = nb_strbuf_empty(), counts = {0}, noise = {0}, libraries = {0},
-                     overheads = {0};
-    nb_meta_footer(results, &footer);
-    if (has_several(results)) nb_meta_machines(results->meta, &machines);
-    add_counts(s, &counts);
-    add_noise(s, results, &noise);
-    add_libraries(results, &libraries);
-    add_overheads(results, &overheads);
-    s->footer = footer.text;
-    s->machines = machines.text;
-    s->counts_text = counts.text;
-    s->noise = noise.text;
-    s->libraries = libraries.text;
-    s->overheads = overheads.text;
-}
-
 void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
     *s = (struct nb_summary){.n_cases = results->n, .clock_ghz = NAN};
+    struct nb_strbuf counts = {0};
     s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
@@ -359,10 +343,18 @@ void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
         if (r->has_timing) count_timing(s, &r->timing);
     }
     collect_skips(s, results);
-    add_texts(s, results);
+    nb_meta_footer(results, &s->footer);
+    nb_strbuf_add(&s->machines, "");
+    if (has_several(results)) nb_meta_machines(results->meta, &s->machines);
+    add_counts(s, &counts);
+    s->counts_text = counts.text;
+    add_noise(s, results, &s->noise);
+    add_libraries(results, &s->libraries);
+    add_overheads(results, &s->overheads);
 }
 
 void nb_summary_release(struct nb_summary *s) {
-    nb_free_all(s->skips, s->failures, s->footer, s->machines, s->counts_text, s->noise, s->libraries, s->overheads);
+    nb_free_all(s->skips, s->failures, s->footer.text, s->machines.text, s->counts_text, s->noise.text,
+                s->libraries.text, s->overheads.text);
     *s = (struct nb_summary){0};
 }

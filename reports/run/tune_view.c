@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines for a terminal. What a file says is escaped: files are sent from hand to hand. */
-#include <stdio.h>
 #include <string.h>
 
 #include "reports/run/report.h"

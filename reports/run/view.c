@@ -151,7 +151,8 @@ static enum role role_of(const struct nb_results *results, const struct nb_axis 
 }
 
 static void assign_roles(struct nb_view *view, enum role *roles) {
-    struct nb_strbuf constants = nb_strbuf_empty(), value released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf *constants = &view->constants, value released_by(nb_strbuf_release) = {0};
+    nb_strbuf_add(constants, "");
     for (size_t a = 0; a < nb_n_axes; a++) {
         nb_strbuf_clear(&value);
         const struct nb_axis *axis = &nb_axes[a];
@@ -160,10 +161,9 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
         const int n = by_name ? 0 : count_values(view->results, axis, &value);
         roles[a] = role_of(view->results, axis, n);
         if (roles[a] != CONSTANT) continue;
-        nb_strbuf_addf(&constants, "%s%s ", constants.len ? ", " : "", nb_axes[a].name);
-        nb_strbuf_add(&constants, n == 1 ? value.text : "by kernel");
+        nb_strbuf_addf(constants, "%s%s ", constants->len ? ", " : "", nb_axes[a].name);
+        nb_strbuf_add(constants, n == 1 ? value.text : "by kernel");
     }
-    view->constants = constants.text;
 }
 
 /* What a reader expects where nothing else is said. */
@@ -203,7 +203,7 @@ static void make_sections(struct nb_view *view, const enum role *roles) {
         size_t at = nb_text_map_add(&index, heading.text, view->n_sections);
         if (at == NB_NOWHERE) {
             at = view->n_sections;
-            *NB_PUSH(view->sections, view->n_sections) = (struct nb_section){.heading = heading.text};
+            *NB_PUSH(view->sections, view->n_sections) = (struct nb_section){.heading = heading};
         } else {
             nb_strbuf_release(&heading);
         }
@@ -213,7 +213,7 @@ static void make_sections(struct nb_view *view, const enum role *roles) {
 
 static void release_sections(struct nb_view *view) {
     for (size_t i = 0; i < view->n_sections; i++) {
-        free(view->sections[i].heading);
+        nb_strbuf_release(&view->sections[i].heading);
         free(view->sections[i].records);
         for (size_t c = 0; c < NB_VIEW_COLUMNS; c++) free(view->sections[i].usual[c]);
     }
@@ -255,16 +255,13 @@ static bool has_one_value(const struct nb_view *view, const struct nb_section *s
 }
 
 static void hide_columns(const struct nb_view *view, struct nb_section *section) {
-    struct nb_strbuf heading = {0}, value released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(&heading, section->heading);
+    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
     for (size_t c = 0; c < view->n_columns; c++) {
         const struct nb_axis *axis = view->columns[c].axis;
         if (!axis || strcmp(axis->name, "width") == 0 || !has_one_value(view, section, axis, &value)) continue;
         section->hidden[c] = true;
-        nb_view_add_to_heading(axis, value.text, &heading);
+        nb_view_add_to_heading(axis, value.text, &section->heading);
     }
-    free(section->heading);
-    section->heading = heading.text;
 }
 
 void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat) {
@@ -288,6 +285,6 @@ void nb_view_init(struct nb_view *view, const struct nb_results *results, bool f
 
 void nb_view_release(struct nb_view *view) {
     release_sections(view);
-    free(view->constants);
+    nb_strbuf_release(&view->constants);
     *view = (struct nb_view){0};
 }

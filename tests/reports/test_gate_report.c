@@ -26,10 +26,11 @@ static void begin(void) {
 static void release(void) { nb_gate_release(&g); }
 TestSuite(gate_report, .init = begin, .fini = release);
 
-static void add_case(const char *key, enum nb_verdict verdict, const char *reason) {
+static struct nb_gate_case *add_case(const char *key, enum nb_verdict verdict, const char *reason) {
     struct nb_gate_case *c = nb_gate_add_case(&g, key, 1);
     c->seconds = 1.5;
     nb_gate_decide(c, verdict, "%s", reason);
+    return c;
 }
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
@@ -47,21 +48,15 @@ static void time_case(struct nb_gate_case *c, double ratio, double control) {
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
 }
 
-static struct nb_gate_case *last(void) { return &g.cases[g.n_cases - 1]; }
-
 static void add_every_verdict(void) {
     g.builds.n_layouts = 1;
     g.elapsed_s = 20;
     add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    add_case("passed_v256_f32/shape:4x8", NB_VERDICT_PASS, "");
-    time_case(last(), 1.002, 1.0005);
-    add_case("better_v256_f32/shape:4x8", NB_VERDICT_IMPROVED, "");
-    time_case(last(), 0.9, 0.9995);
-    add_case("open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told");
-    time_case(last(), 1.02, 1.0005);
+    time_case(add_case("passed_v256_f32/shape:4x8", NB_VERDICT_PASS, ""), 1.002, 1.0005);
+    time_case(add_case("better_v256_f32/shape:4x8", NB_VERDICT_IMPROVED, ""), 0.9, 0.9995);
+    time_case(add_case("open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told"), 1.02, 1.0005);
     add_case("new_v256_f32/shape:4x8", NB_VERDICT_NOT_COMPARABLE, "the baseline has no such kernel");
-    add_case("slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1% at least");
-    time_case(last(), 1.05, 0.9995);
+    time_case(add_case("slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1% at least"), 1.05, 0.9995);
     add_case("loose_v256_f32/shape:4x8", NB_VERDICT_LESS_ACCURATE, "largest error 9 ulp, the baseline's 3");
     add_case("bad_v256_f32/shape:4x8", NB_VERDICT_WRONG, "inaccurate: row 3");
 }
@@ -170,8 +165,7 @@ Test(gate_report, an_empty_gate_prints_in_every_format) {
 }
 
 Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
-    add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
-    struct nb_gate_case *c = last();
+    struct nb_gate_case *c = add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
     time_case(c, 1, 1);
     const struct nb_interval unknown = {NAN, NAN, NAN};
     c->judgement = (struct nb_gate_judgement){.ratio = unknown,
@@ -196,12 +190,12 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
 }
 
 Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_detect) {
-    add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "");
-    time_case(last(), 1.05, 1);
-    last()->launches.n_screen = 2;
-    const struct nb_gate_evidence e = {.screen = last()->launches.screen, .n_screen = 2, .n_confirming = 1};
-    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &last()->judgement);
-    nb_gate_decide(last(), last()->judgement.verdict, "%s", last()->judgement.reason);
+    struct nb_gate_case *c = add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "");
+    time_case(c, 1.05, 1);
+    c->launches.n_screen = 2;
+    const struct nb_gate_evidence e = {.screen = c->launches.screen, .n_screen = 2, .n_confirming = 1};
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &c->judgement);
+    nb_gate_decide(c, c->judgement.verdict, "%s", c->judgement.reason);
     char *table = print("table"), *json = print("json");
     HAS(table, "INCONCLUSIVE one_v256_f32: too few launches for an interval (the time ran out after 2 launches)\n",
         "+5.00%");
@@ -210,9 +204,9 @@ Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_
 }
 
 Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
-    add_case("one_v256_f32/shape:4x8", NB_VERDICT_WRONG, "candidate while timed: crashed");
-    time_case(last(), 1, 1);
-    last()->judgement = (struct nb_gate_judgement){0};
+    struct nb_gate_case *c = add_case("one_v256_f32/shape:4x8", NB_VERDICT_WRONG, "candidate while timed: crashed");
+    time_case(c, 1, 1);
+    c->judgement = (struct nb_gate_judgement){0};
     char *table = print("table"), *json = print("json");
     LACKS(table, "-100");
     LACKS(json, "\"ratio\"");
@@ -240,8 +234,7 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
     for (int i = 0; i < 10; i++) {
         char key[40];
         snprintf(key, sizeof key, "k%d_v256_f32/shape:4x8", i);
-        add_case(key, NB_VERDICT_PASS, "");
-        time_case(last(), 1.004, i % 2 ? 1.0005 : 0.9995);
+        time_case(add_case(key, NB_VERDICT_PASS, ""), 1.004, i % 2 ? 1.0005 : 0.9995);
     }
     add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
     nb_gate_summary_init(&s, &g);

@@ -84,20 +84,19 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
 
 /* Merged results of unlike machines say of every group whose it is, and what the machines are. */
 Test(reports, groups_of_several_machines_name_theirs) {
-    static const char *const formats[] = {"table", "markdown"}, *const marks[] = {"-- ", "### "};
+    static const struct {
+        const char *format, *first, *second;
+    } rows[] = {{"table", "\n-- machine 0  64x256\n", "\n-- machine 1  64x4096\n"},
+                {"markdown", "\n### machine 0  64x256\n", "\n### machine 1  64x4096\n"}};
     nb_test_sweep(&results);
     nb_test_part(&results, "64x256");
     results.records[0].implementation = nb_strdup("stream");
     results.records[2].implementation = nb_strdup("stream");
     for (int i = 0; i < 2; i++) {
-        char *text = nb_test_render(formats[i], &results);
-        struct nb_strbuf first released_by(nb_strbuf_release) = {0}, second released_by(nb_strbuf_release) = {0};
-        nb_strbuf_addf(&first, "\n%smachine 0  64x256\n", marks[i]);
-        nb_strbuf_addf(&second, "\n%smachine 1  64x4096\n", marks[i]);
-        cr_expect_not_null(strstr(text, first.text), "%s", text);
-        cr_expect_not_null(strstr(text, second.text), "%s", text);
-        HAS(text, "machine 0: First CPU\n", "machine 1: Other CPU; unlike machine 0 in cpu.model\n",
-            "Chosen on machine 0: stream", "Chosen on machine 1: stream");
+        char *text = nb_test_render(rows[i].format, &results);
+        HAS(text, rows[i].first, rows[i].second, "machine 0: First CPU\n",
+            "machine 1: Other CPU; unlike machine 0 in cpu.model\n", "Chosen on machine 0: stream",
+            "Chosen on machine 1: stream");
     }
 }
 
@@ -194,21 +193,17 @@ Test(reports, widths_are_counted_in_cells) {
 }
 
 Test(reports, intervals_have_one_notation) {
-    const struct nb_interval saved = {0.727, 0.714, 0.743}, wide = {1.271, 1.12, 1.5149}, none = {0.5, NAN, NAN},
-                             exact = {0.25, 0.25, 0.25}, zero = {1.0001, 0.998, 1.002},
-                             ns = {1263912, 1204000, 1349000};
+    static const struct {
+        void (*add)(struct nb_strbuf *out, const struct nb_interval *v);
+        struct nb_interval v;
+    } rows[] = {{nb_format_saved, {0.727, 0.714, 0.743}},  {nb_format_saved, {1.271, 1.12, 1.5149}},
+                {nb_format_share, {0.5, NAN, NAN}},        {nb_format_share, {0.25, 0.25, 0.25}},
+                {nb_format_saved, {1.0001, 0.998, 1.002}}, {nb_format_time_interval, {1263912, 1204000, 1349000}}};
     struct nb_strbuf out released_by(nb_strbuf_release) = {0};
-    nb_format_saved(&out, &saved);
-    nb_strbuf_add(&out, "; ");
-    nb_format_saved(&out, &wide);
-    nb_strbuf_add(&out, "; ");
-    nb_format_share(&out, &none);
-    nb_strbuf_add(&out, "; ");
-    nb_format_share(&out, &exact);
-    nb_strbuf_add(&out, "; ");
-    nb_format_saved(&out, &zero);
-    nb_strbuf_add(&out, "; ");
-    nb_format_time_interval(&out, &ns);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        nb_strbuf_add(&out, i ? "; " : "");
+        rows[i].add(&out, &rows[i].v);
+    }
     cr_expect_str_eq(out.text, "27.3% [25.7, 28.6]; -27.1% [-51.5, -12.0]; 50.0%; 25.0%; "
                                "0.0% [-0.2, 0.2]; 1.26 ms [1.20, 1.35]");
 }
