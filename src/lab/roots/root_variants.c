@@ -37,17 +37,18 @@ static void quake2(const float *x, float *r) { quake(x, r, 2); }
 static void quake3(const float *x, float *r) { quake(x, r, 3); }
 
 #if defined(__x86_64__)
+/* void name(floats, r), with the root of each vector x of so many bits. */
+#define FILL(name, bits, root)                                                                                         \
+    static void name(const float *floats, float *r) {                                                                  \
+        for (int i = 0; i < NB_BATCH; i += bits / 32) {                                                                \
+            const __m##bits x = _mm##bits##_loadu_ps(floats + i);                                                      \
+            _mm##bits##_storeu_ps(r + i, root);                                                                        \
+        }                                                                                                              \
+    }
+
 /* ---- AVX2 and FMA: rsqrtps with its Newton steps ---- */
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
-
-#define FILL_8(name, root)                                                                                             \
-    static void name(const float *floats, float *r) {                                                                  \
-        for (int i = 0; i < NB_BATCH; i += 8) {                                                                        \
-            const __m256 x = _mm256_loadu_ps(floats + i);                                                              \
-            _mm256_storeu_ps(r + i, root);                                                                             \
-        }                                                                                                              \
-    }
 
 /* r (1.5 - (x / 2) r^2), as it stands in textbooks. */
 static inline __m256 step_textbook(__m256 x, __m256 r) {
@@ -65,11 +66,11 @@ static inline __m256 step_fma(__m256 x, __m256 r) {
     return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(0.5f), r), residual, r);
 }
 
-FILL_8(rsqrtps, _mm256_rsqrt_ps(x))
-FILL_8(rsqrtps_textbook, step_textbook(x, _mm256_rsqrt_ps(x)))
-FILL_8(rsqrtps_eigen, step_eigen(x, _mm256_rsqrt_ps(x)))
-FILL_8(rsqrtps_newton, step_fma(x, _mm256_rsqrt_ps(x)))
-FILL_8(rsqrtps_newton2, step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))))
+FILL(rsqrtps, 256, _mm256_rsqrt_ps(x))
+FILL(rsqrtps_textbook, 256, step_textbook(x, _mm256_rsqrt_ps(x)))
+FILL(rsqrtps_eigen, 256, step_eigen(x, _mm256_rsqrt_ps(x)))
+FILL(rsqrtps_newton, 256, step_fma(x, _mm256_rsqrt_ps(x)))
+FILL(rsqrtps_newton2, 256, step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))))
 
 NB_TARGET_END
 
@@ -77,11 +78,6 @@ NB_TARGET_END
 
 NB_TARGET_BEGIN(NB_TARGET_V4)
 
-typedef __m512 (*root_fn_16)(__m512 x);
-static inline __attribute__((always_inline)) void over_batch_16(const float *x, float *r, root_fn_16 root) {
-    for (int i = 0; i < NB_BATCH; i += 16) _mm512_storeu_ps(r + i, root(_mm512_loadu_ps(x + i)));
-}
-static inline __m512 estimate_16(__m512 x) { return _mm512_rsqrt14_ps(x); }
 static inline __m512 textbook_16(__m512 x) {
     const __m512 r = _mm512_rsqrt14_ps(x), half = _mm512_mul_ps(_mm512_set1_ps(0.5f), x);
     return _mm512_mul_ps(r, _mm512_sub_ps(_mm512_set1_ps(1.5f), _mm512_mul_ps(half, _mm512_mul_ps(r, r))));
@@ -92,9 +88,9 @@ static inline __m512 newton_16(__m512 x) {
     return _mm512_fmadd_ps(_mm512_mul_ps(_mm512_set1_ps(0.5f), r), residual, r);
 }
 
-static void rsqrt14(const float *x, float *r) { over_batch_16(x, r, estimate_16); }
-static void rsqrt14_textbook(const float *x, float *r) { over_batch_16(x, r, textbook_16); }
-static void rsqrt14_newton(const float *x, float *r) { over_batch_16(x, r, newton_16); }
+FILL(rsqrt14, 512, _mm512_rsqrt14_ps(x))
+FILL(rsqrt14_textbook, 512, textbook_16(x))
+FILL(rsqrt14_newton, 512, newton_16(x))
 
 NB_TARGET_END
 
