@@ -52,7 +52,7 @@ static inline bool split_shift(const struct nb_call *call, int phase, int64_t ro
     return true;
 }
 /* Units [begin, end) of a phase of sums. */
-static int split_sum(const struct nb_call *call, int phase, int64_t begin, int64_t end, bool stream) {
+static void split_sum(const struct nb_call *call, int phase, int64_t begin, int64_t end, bool stream) {
     const int64_t n = stats_length(call), length = segment_length(n), count = count_segments(n);
     float shift = 0;
     bool wanted = false;
@@ -64,7 +64,6 @@ static int split_sum(const struct nb_call *call, int phase, int64_t begin, int64
         const int64_t to = at + length < n ? at + length : n;
         split_parts(call, phase, row)[unit % count] = segment_sums(from, shift, at, to, call_dots(call));
     }
-    return 0;
 }
 
 /* After the phases of sums; mean and rstd are stored if store. */
@@ -451,15 +450,12 @@ static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t e
     if (native) return FAST_ADD ? rows_any(&w) : rows_native_stream(&w);
     return narrow ? rows_stream_lines(&w) : rows_any(&w);
 }
-static inline int fast_phase(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
     const bool stream = call_streams(call, tensors(call));
     split_sum(call, phase, begin, end, stream);
     if (stream) raw_stream_end();
     return 0;
-}
-static int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return fast_phase(call, phase, begin, end);
 }
 
 /* ---- the contract ---- */

@@ -245,17 +245,22 @@ API(cuMemSetAccess, (address p, size_t size, const int access[3], size_t n)) {
     last->at = (void *)(uintptr_t)p;
     return SUCCESS;
 }
-API(cuMemUnmap, (address p, size_t size)) {
-    void *at = (void *)(uintptr_t)p;
-    CALLED();
+/* Takes what is mapped at p out of the list; at null: nothing is. */
+static struct mapping take_mapping(address p) {
     for (int i = 0; i < n_mappings; i++) {
-        if (mappings[i].at != at || mappings[i].bytes != size) continue;
+        const struct mapping m = mappings[i];
+        if (m.at != (void *)(uintptr_t)p) continue;
         mappings[i] = mappings[--n_mappings];
-        return mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == at
-                   ? SUCCESS
-                   : INVALID_VALUE;
+        return m;
     }
-    return INVALID_VALUE;
+    return (struct mapping){NULL, 0};
+}
+API(cuMemUnmap, (address p, size_t size)) {
+    CALLED();
+    const struct mapping m = take_mapping(p);
+    if (!m.at || m.bytes != size) return INVALID_VALUE;
+    void *at = mmap(m.at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    return at == m.at ? SUCCESS : INVALID_VALUE;
 }
 
 API(cuMemAlloc_v2, (address * p, size_t bytes)) {
@@ -269,13 +274,8 @@ API(cuMemAlloc_v2, (address * p, size_t bytes)) {
 }
 API(cuMemFree_v2, (address p)) {
     CALLED();
-    for (int i = 0; i < n_mappings; i++)
-        if (mappings[i].at == (void *)(uintptr_t)p) {
-            munmap(mappings[i].at, mappings[i].bytes);
-            mappings[i] = mappings[--n_mappings];
-            return SUCCESS;
-        }
-    return INVALID_VALUE;
+    const struct mapping m = take_mapping(p);
+    return m.at && munmap(m.at, m.bytes) == 0 ? SUCCESS : INVALID_VALUE;
 }
 
 static bool is_mapped(address p, size_t bytes) {

@@ -12,19 +12,14 @@
 #include <unistd.h>
 
 #include "reports/run/report.h"
-#include "src/core/axes.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "tests/support/cases.h"
 #include "tests/support/files.h"
 
-static void set_axis(struct nb_case *c, const char *axis, const char *text) {
-    char reason[256] = "";
-    cr_assert_eq(nb_axis_set(nb_axis_find(axis), c, text, reason, sizeof reason), 0, "%s %s: %s", axis, text, reason);
-}
-
 struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape) {
-    struct nb_strbuf key = {0}, replay = {0};
+    struct nb_strbuf key = {0};
     struct nb_record *r = NB_PUSH(results->records, results->n);
     *r = (struct nb_record){.status = NB_OK};
     nb_case_init(&r->c);
@@ -32,13 +27,11 @@ struct nb_record *nb_test_add(struct nb_results *results, const char *variant, u
     r->c.op = op;
     r->c.width = NB_256;
     r->c.style = strstr(variant, "composed") ? NB_COMPOSED : NB_FUSED;
-    set_axis(&r->c, "shape", shape);
-    set_axis(&r->c, "affine", "default");
-    nb_case_normalize(&r->c);
+    set(&r->c, "shape", shape);
+    set(&r->c, "affine", "default");
     nb_case_key(&r->c, &key);
-    nb_strbuf_addf(&replay, "normbench replay DIR '%s'", key.text);
     r->key = key.text;
-    r->replay = replay.text;
+    r->replay = nb_textf("normbench replay DIR '%s'", r->key);
     r->bytes = 8.0 * (double)r->c.shape.rows * (double)r->c.shape.cols;
     return r;
 }
