@@ -25,20 +25,6 @@ const char *const nb_build_names[NB_N_BUILDS] = {"baseline", "control", "candida
 
 enum { LARGEST = 512 << 20 };
 
-/* Read once, so that a file that is replaced meanwhile gives the same bytes to all. */
-static int copy_build(struct nb_gate_builds *b, int layout, const char *from, const int *builds, int n) {
-    size_t len;
-    char *bytes freed = nb_file_read(from, LARGEST, &len);
-    int result = bytes ? 0 : -1;
-    for (int i = 0; i < n && result == 0; i++) {
-        char *to = nb_textf("%s/%d/%s.so", b->dir, layout, nb_build_names[builds[i]]);
-        b->files[layout][builds[i]] = to;
-        nb_log_shows(to, from);
-        result = nb_file_write(to, bytes, len);
-    }
-    return result;
-}
-
 static bool are_same_bytes(const char *file, const char *other) {
     size_t n, n_other;
     char *bytes freed = nb_file_read(file, LARGEST, &n), *others freed = nb_file_read(other, LARGEST, &n_other);
@@ -54,13 +40,21 @@ static int refuse_program(const char *file) {
         file);
 }
 
-static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
-    static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
-    if (refuse_program(baseline) != 0 || refuse_program(candidate) != 0) return -1;
-    char *dir freed = nb_textf("%s/%d", b->dir, layout);
+/* The baseline is read once, so that a file that is replaced meanwhile gives the same bytes to its control. */
+static int copy_layout(struct nb_gate_builds *b, int layout) {
+    const char *const *sources = b->sources[layout];
+    char *dir freed = nb_textf("%s/%d", b->dir, layout), *bytes freed = NULL;
+    size_t len = 0;
+    if (refuse_program(sources[NB_BUILD_BASELINE]) != 0 || refuse_program(sources[NB_BUILD_CANDIDATE]) != 0) return -1;
     int result = nb_dir_make(dir);
-    if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
-    if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
+    for (int build = 0; build < NB_N_BUILDS && result == 0; build++) {
+        char *to = nb_textf("%s/%s.so", dir, nb_build_names[build]);
+        b->files[layout][build] = to;
+        nb_log_shows(to, sources[build]);
+        if (build == NB_BUILD_CANDIDATE) free(bytes);
+        if (build != NB_BUILD_CONTROL) bytes = nb_file_read(sources[build], LARGEST, &len);
+        result = bytes ? nb_file_write(to, bytes, len) : -1;
+    }
     nb_guard_end(); /* the next knows the copies' names */
     if (result == 0)
         b->same_bytes &= are_same_bytes(b->files[layout][NB_BUILD_BASELINE], b->files[layout][NB_BUILD_CANDIDATE]);
@@ -267,7 +261,7 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
         const char *baseline = baselines[(size_t)l % n_baselines], *candidate = candidates[(size_t)l % n_candidates];
         const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
         memcpy(b->sources[l], sources, sizeof sources);
-        int result = copy_layout(b, l, baseline, candidate);
+        int result = copy_layout(b, l);
         if (result == 0) result = check_libraries(b, l);
         if (result == 0) result = check_layout(b, l, of_kernels ? names[l] : NULL);
         if (result != 0) return result;
