@@ -18,12 +18,6 @@ static int count_line(const cJSON *line, void *arg) {
     return 0;
 }
 
-static int count_lines(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += *text == '\n';
-    return n;
-}
-
 static cJSON *line_of_type(const char *type) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", type);
@@ -54,7 +48,7 @@ static void truncate_at_every_byte(const char *journal, int copies) {
     for (size_t cut = 1; cut < len; cut += 3) {
         char *whole freed = strndup(journal, cut);
         /* The line that lacks nothing but its newline is whole. */
-        int expected = count_lines(whole) + (journal[cut] == '\n'), n = 0;
+        int expected = times_in(whole, "\n") + (journal[cut] == '\n'), n = 0;
         if (expected >= copies) expected -= copies - 1;
         put_file(dir, NB_JOURNAL_FILE, journal, cut);
         cr_assert_eq(nb_journal_read(dir, count_line, &n), cut < first ? -1 : 0, "cut at %zu", cut);
@@ -169,7 +163,7 @@ Test(journal, lines_without_sums_are_left_out_where_they_are_none) {
     char *journal = small_journal();
     static const char *const damage[] = {"{\"type\":\"check\"", "[]",      "{}",
                                          "{\"type\":1}",        "garbage", "{\"type\":\"\xff\"}"};
-    const int n_lines = count_lines(journal);
+    const int n_lines = times_in(journal, "\n");
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
         char *dir = new_folder();
         struct nb_strbuf text released_by(nb_strbuf_release) = {0};
