@@ -3,24 +3,8 @@
  * arithmetic needs. Errors as of layernorm_twopass. */
 #include "kernels/rows/stored_stats.h"
 
-static void expand_stats(const struct nb_call *call, int64_t begin, int64_t end) {
-    const float n = (float)call->cols;
-    for (int64_t r = begin; r < end; r++) {
-        const elem *x = row_in(call->x, call->x_stride, r);
-        const float mean = sum_elements(x, call->cols) / n;
-        const float scale = row_scale(sum_squares_about(x, call->cols, mean) / n, call);
-        if (call->mean) call->mean[r] = mean;
-        if (call->rstd) call->rstd[r] = scale_to_rstd(scale, &call->formula);
-        fill_row(expanded_mean(call), call, r, mean);
-        fill_row(expanded_scale(call), call, r, scale);
-    }
-}
-
 static int layernorm_expanded_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    if (phase == 0) prepare_parameters(call);
-    if (phase == 1) expand_stats(call, begin, end);
-    if (phase == 2) return expanded_rows(call, begin, end, true);
-    return 0;
+    return expanded_run(call, phase, begin, end, stats_about_mean, true);
 }
 
 static size_t layernorm_expanded_scratch_bytes(const struct nb_call *call) { return expanded_scratch(call, 2); }

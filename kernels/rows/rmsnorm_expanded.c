@@ -4,16 +4,7 @@
 #include "kernels/rows/stored_stats.h"
 
 static int rmsnorm_expanded_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    if (phase == 0) prepare_parameters(call);
-    if (phase == 2) return expanded_rows(call, begin, end, false);
-    if (phase == 1)
-        for (int64_t r = begin; r < end; r++) {
-            const elem *x = row_in(call->x, call->x_stride, r);
-            const float scale = row_scale(sum_squares(x, call->cols) / (float)call->cols, call);
-            if (call->rstd) call->rstd[r] = scale_to_rstd(scale, &call->formula);
-            fill_row(expanded_scale(call), call, r, scale);
-        }
-    return 0;
+    return expanded_run(call, phase, begin, end, stats_of_squares, false);
 }
 
 static size_t rmsnorm_expanded_scratch_bytes(const struct nb_call *call) { return expanded_scratch(call, 1); }

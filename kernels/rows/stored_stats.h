@@ -74,3 +74,18 @@ NB_INLINE int expanded_rows(const struct nb_call *call, int64_t begin, int64_t e
     sweep_of_formula(&s, &call->formula, usual, (int)call->formula.affine);
     return 0;
 }
+
+/* run() of a kernel of these statistics. */
+NB_INLINE int expanded_run(const struct nb_call *call, int phase, int64_t begin, int64_t end, row_stats_fn stats,
+                           bool centre) {
+    if (phase == 0) prepare_parameters(call);
+    if (phase == 2) return expanded_rows(call, begin, end, centre);
+    for (int64_t r = begin; phase == 1 && r < end; r++) {
+        const struct row_stats s = stats(call, r);
+        if (centre && call->mean) call->mean[r] = s.mean;
+        if (call->rstd) call->rstd[r] = scale_to_rstd(s.scale, &call->formula);
+        if (centre) fill_row(expanded_mean(call), call, r, s.mean);
+        fill_row(expanded_scale(call), call, r, s.scale);
+    }
+    return 0;
+}
