@@ -60,8 +60,7 @@ static int select_plugins(struct nb_config *config) {
 
 /* A kernel that does not implement the usual formula has one of its own. */
 static void name_formula(cJSON *block, const struct nb_entry *e) {
-    static const char *const axes[] = {"root",   "eps_place",   "cast",     "weight_offset",
-                                       "affine", "param_dtype", "round_sum"};
+    static const char *const bits[] = {"0", "1"};
     struct nb_case usual, own;
     nb_case_init(&usual);
     usual.formula.affine = NB_N_AFFINES; /* the usual one of the op */
@@ -69,10 +68,18 @@ static void name_formula(cJSON *block, const struct nb_entry *e) {
     nb_case_normalize(&usual);
     own = usual;
     nb_kernel_fit_formula(e->kernel, &own.formula);
-    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
-        char *value freed = nb_case_axis_text(&own, axes[i]), *other freed = nb_case_axis_text(&usual, axes[i]);
-        if (strcmp(value, other) != 0) nb_json_text(block, axes[i], value);
-    }
+    const struct {
+        const char *axis, *const *names;
+        uint32_t own, usual;
+    } fields[] = {{"root", nb_root_names, own.formula.root, usual.formula.root},
+                  {"eps_place", nb_eps_place_names, own.formula.eps_place, usual.formula.eps_place},
+                  {"cast", nb_cast_names, own.formula.cast, usual.formula.cast},
+                  {"weight_offset", bits, own.formula.weight_offset, usual.formula.weight_offset},
+                  {"affine", nb_affine_names, own.formula.affine, usual.formula.affine},
+                  {"param_dtype", nb_param_names, own.formula.param, usual.formula.param},
+                  {"round_sum", bits, own.formula.round_sum, usual.formula.round_sum}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].own != fields[i].usual) nb_json_text(block, fields[i].axis, fields[i].names[fields[i].own]);
 }
 
 cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {
