@@ -8,7 +8,7 @@
 #include "kernels/batchnorm/batchnorm.h"
 #include "kernels/batchnorm/slab_work.h"
 
-static struct pages slab_pages(const struct nb_call *call) {
+static struct pages backward_pages(const struct nb_call *call) {
     return (struct pages){.x = call->x,
                           .g = call->dy,
                           .out = call->dx,
@@ -19,13 +19,10 @@ static struct pages slab_pages(const struct nb_call *call) {
                           .stream = call_streams(call, 3)};
 }
 
-static bool sums_batch(const struct nb_call *call) { return sums_gradients(call); }
-
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */
 
 /* t: sums of dy and of dy * (x - mean). */
-static struct line channel_line(const struct nb_call *call, const struct pages *p, int64_t channel,
-                                struct slab_totals t) {
+static struct line finish_plane_channel(const struct nb_call *call, int64_t channel, struct slab_totals t) {
     const double rstd = call->rstd[channel], n = (double)values_per_channel(call);
     const double weight = gamma_of(call, channel) * rstd, dgamma = t.product * rstd;
     if (call->dgamma) call->dgamma[channel] = (float)dgamma;
@@ -35,17 +32,15 @@ static struct line channel_line(const struct nb_call *call, const struct pages *
                          .constant = (float)(-weight * t.sum / n),
                          .weight = (float)weight};
 }
-static float sums_about(const struct nb_call *call, const struct pages *p, int64_t channel) {
-    return call->mean[channel];
-}
-static __attribute__((noinline)) struct slab_totals span_sums(const struct pages *p, int64_t plane_step,
-                                                              const struct span *s, float about) {
-    return span_totals(p, plane_step, s, about, true);
+static __attribute__((noinline)) struct slab_totals span_gradients(const struct pages *p, int64_t plane_step,
+                                                                   const struct span *s, float mean) {
+    return span_totals(p, plane_step, s, mean, true);
 }
 static __attribute__((noinline)) void gradient_planes(const struct pages *p, int64_t plane_step, const struct span *s,
                                                       const struct plane_lines *l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true, .weight = true});
 }
+/* has_next: a channel follows, whose planes are prefetched meanwhile; then the last plane comes first. */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, const struct span *s,
                                                     const struct plane_lines *l, bool has_next) {
     if (has_next)
@@ -71,6 +66,55 @@ static void write_span(const struct nb_call *call, const struct pages *p, int64_
     else
         gradient_planes(p, plane_step, s, l);
 }
+static struct slab_totals add_totals(struct slab_totals a, struct slab_totals b) {
+    return (struct slab_totals){a.sum + b.sum, a.product + b.product};
+}
+
+static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    for (int64_t channel = begin; channel < end; channel++) {
+        const struct pages p = page_at(backward_pages(call), channel, 0);
+        struct slab_totals t = {0, 0};
+        for (int64_t block = 0; block < plane_blocks(call); block++) {
+            const struct span s = plane_block(call, block);
+            t = add_totals(t, span_gradients(&p, call->c, &s, call->mean[channel]));
+        }
+        const struct line line = finish_plane_channel(call, channel, t);
+        write_span(call, &p, call->c, &(struct span){0, call->n, 0, call->hw}, &(struct plane_lines){&line, 1, 0},
+                   channel + 1 < end);
+    }
+}
+static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
+    struct slab_totals *totals = block_totals(call);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t channel = unit / plane_blocks(call);
+        const struct pages p = page_at(backward_pages(call), channel, 0);
+        const struct span s = plane_block(call, unit % plane_blocks(call));
+        totals[unit] = span_gradients(&p, call->c, &s, call->mean[channel]);
+    }
+}
+static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
+    struct line *lines = call->scratch;
+    for (int64_t channel = begin; channel < end; channel++) {
+        struct slab_totals sum = {0, 0};
+        for (int64_t block = 0; sums_gradients(call) && block < plane_blocks(call); block++)
+            sum = add_totals(sum, block_totals(call)[channel * plane_blocks(call) + block]);
+        lines[channel] = finish_plane_channel(call, channel, sum);
+    }
+}
+static void write_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages p = backward_pages(call);
+    for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
+        const struct span s = output_span(call, unit, end);
+        write_span(call, &p, 1, &s, &(struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
+    }
+}
+static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    if (step == STEP_SLABS) slab_planes(call, begin, end);
+    if (step == STEP_SUMS) sum_plane_blocks(call, begin, end);
+    if (step == STEP_CHANNELS) finish_plane_channels(call, begin, end);
+    if (step == STEP_OUTPUT) write_planes(call, begin, end);
+}
+
 /* ---- matrix: channels [begin, end) --------------------------------------------------------------------------------------- */
 
 /* Arrays over channels; the first four are the coefficients of a line. */
@@ -116,7 +160,7 @@ static void sum_channels(const struct nb_call *call, const struct matrix *m, int
         about = to;
     }
     const float *weight = sweeps_once(call) && call->dx ? block_weights(call, m, block, begin, end) : NULL;
-    sum_block_of(call, m, slab_pages(call), block, begin, end, about, weight, tile_gradients);
+    sum_block_of(call, m, backward_pages(call), block, begin, end, about, weight, tile_gradients);
 }
 
 /* gamma is stored where the weight will be. */
@@ -159,10 +203,9 @@ static __attribute__((noinline)) void stream_columns(const struct pages *p, int6
 /* Rows [begin, end) of the columns of channels [first, last), which lie next to each other. */
 static void write_run(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
                       int64_t last) {
-    if (!call->dx || sweeps_once(call)) return;
     const struct work w = matrix_work(call, m);
     const int64_t col = first * m->group, cols = (last - first) * m->group;
-    const struct pages p = matrix_page(call, slab_pages(call), begin, first);
+    const struct pages p = matrix_page(call, backward_pages(call), begin, first);
     const struct lines l = {.about = column_work(&w, m, W_ABOUT) + col,
                             .slope = column_work(&w, m, W_SLOPE) + col,
                             .constant = column_work(&w, m, W_CONSTANT) + col,
@@ -174,12 +217,43 @@ static void write_run(const struct nb_call *call, const struct matrix *m, int64_
     else
         gradient_columns(&p, end - begin, cols, &l);
 }
+static void write_columns(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
+                          int64_t last) {
+    const struct pages p = backward_pages(call);
+    if (call->dx) each_run(call, m, &p, begin, end, first, last, write_run);
+}
+static void slab_strip(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last) {
+    sum_channels(call, m, 0, first, last);
+    finish_channels(call, m, first, last);
+    if (!sweeps_once(call)) write_columns(call, m, 0, m->rows, first, last);
+}
+static void run_matrix(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    const struct matrix m = matrix_of(call);
+    if (step == STEP_SLABS) each_strip(call, &m, begin, end, slab_strip);
+    if (step == STEP_SUMS)
+        for (int64_t block = begin; block < end; block++) sum_channels(call, &m, block, 0, call->c);
+    if (step == STEP_CHANNELS) finish_channels(call, &m, begin, end);
+    if (step == STEP_OUTPUT) write_columns(call, &m, begin, end, 0, call->c);
+}
 
 /* ---- contract ------------------------------------------------------------------------------------------------------------ */
 
+static int batchnorm_backward_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const enum slab_step step = slab_step(call, sums_gradients(call), phase);
+    if (begin >= end) return 0;
+    if (is_matrix(call))
+        run_matrix(call, step, begin, end);
+    else
+        run_planes(call, step, begin, end);
+    if (call_streams(call, 3)) raw_stream_end();
+    return 0;
+}
 static int batchnorm_backward_fast_n_phases(const struct nb_call *call) {
     const int n = slab_phases(call, sums_gradients(call));
     return n > 1 && sweeps_once(call) ? n - 1 : n;
+}
+static int64_t batchnorm_backward_fast_n_units(const struct nb_call *call, int phase) {
+    return slab_units(call, slab_step(call, sums_gradients(call), phase));
 }
 /* Called before it is known which outputs are wanted. */
 static size_t batchnorm_backward_fast_scratch_bytes(const struct nb_call *call) {
@@ -191,6 +265,6 @@ static size_t batchnorm_backward_fast_scratch_bytes(const struct nb_call *call) 
 /* In training by slabs. */
 NB_KERNEL(batchnorm_backward_fast, .summary = "gradients of BatchNorm, both sums in one pass, dx from the cache",
           .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMS_BEYOND, .formulas = {NB_EVERY_GRADIENT},
-          .loads = 2, .stores = 1, .flops = 9, .run = slab_run, .applicable = batchnorm_applicable, .chain = slab_chain,
-          .column_chain = slab_chain, .scratch_bytes = batchnorm_backward_fast_scratch_bytes,
-          .n_phases = batchnorm_backward_fast_n_phases, .n_units = slab_n_units);
+          .loads = 2, .stores = 1, .flops = 9, .run = batchnorm_backward_fast_run, .applicable = batchnorm_applicable,
+          .chain = slab_chain, .column_chain = slab_chain, .scratch_bytes = batchnorm_backward_fast_scratch_bytes,
+          .n_phases = batchnorm_backward_fast_n_phases, .n_units = batchnorm_backward_fast_n_units);

@@ -13,7 +13,7 @@
 #define POOR_SHIFT                                                                                                     \
     16.0f /* rho'^2: one shift in 16,000 of normal data, and at most 4 bits of what sums of 2 to 3 u have lost */
 
-static struct pages slab_pages(const struct nb_call *call) {
+static inline struct pages forward_pages(const struct nb_call *call) {
     return (struct pages){.x = call->x,
                           .out = call->y,
                           .x_stride = call->x_stride,
@@ -21,8 +21,6 @@ static struct pages slab_pages(const struct nb_call *call) {
                           .prefetch = prefetches_planes(call, 2),
                           .stream = call_streams(call, 2)};
 }
-
-static bool sums_batch(const struct nb_call *call) { return is_training(call); }
 
 static inline bool is_line(const struct nb_formula *f) {
     if (root_divides(f)) return false;
@@ -47,10 +45,19 @@ static inline struct channel_moments moments_of_totals(const struct nb_call *cal
 static inline bool is_poor(const struct channel_moments *m) {
     return m->offset * m->offset > (double)POOR_SHIFT * m->var;
 }
-static float sums_about(const struct nb_call *call, const struct pages *p, int64_t channel) { return elem_get(p->x); }
-static __attribute__((noinline)) struct slab_totals span_sums(const struct pages *p, int64_t plane_step,
-                                                              const struct span *s, float about) {
+static __attribute__((noinline)) struct slab_totals span_moments(const struct pages *p, int64_t plane_step,
+                                                                 const struct span *s, float about) {
     return span_totals(p, plane_step, s, about, false);
+}
+static inline struct slab_totals channel_totals(const struct nb_call *call, const struct pages *p, float about) {
+    struct slab_totals sum = {0, 0};
+    for (int64_t block = 0; block < plane_blocks(call); block++) {
+        const struct span s = plane_block(call, block);
+        const struct slab_totals t = span_moments(p, call->c, &s, about);
+        sum.sum += t.sum;
+        sum.product += t.product;
+    }
+    return sum;
 }
 static inline struct channel_moments second_pass(const struct nb_call *call, const struct pages *p,
                                                  struct channel_moments m) {
@@ -80,16 +87,11 @@ static inline struct line running_line(const struct nb_call *call, int64_t chann
     return line_of(call, channel, scale, mean, 0.0f);
 }
 
-static struct line channel_line(const struct nb_call *call, const struct pages *p, int64_t channel,
-                                struct slab_totals sums) {
-    if (!is_training(call)) return running_line(call, channel);
-    return trained_line(call, channel, second_pass(call, p, moments_of_totals(call, sums, elem_get(p->x))));
-}
-
 static __attribute__((noinline)) void line_planes(const struct pages *p, int64_t plane_step, const struct span *s,
                                                   const struct plane_lines *l) {
     line_span(p, plane_step, s, l, (struct line_form){.slope = true});
 }
+/* has_next: a channel follows, whose planes are prefetched meanwhile; then the last plane comes first. */
 static __attribute__((noinline)) void stream_planes(const struct pages *p, int64_t plane_step, const struct span *s,
                                                     const struct plane_lines *l, bool has_next) {
     if (has_next)
@@ -113,8 +115,8 @@ static __attribute__((noinline)) void sweep_span(const struct nb_call *call, con
         if (++channel == l->n) channel = 0;
     }
 }
-static void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step, const struct span *s,
-                       const struct plane_lines *l, bool has_next) {
+static inline void write_span(const struct nb_call *call, const struct pages *p, int64_t plane_step,
+                              const struct span *s, const struct plane_lines *l, bool has_next) {
     if (!is_line(&call->formula))
         sweep_span(call, p, plane_step, s, l);
     else if (p->stream)
@@ -147,19 +149,15 @@ NB_ONCE void first_values(const struct nb_call *call, const struct matrix *m, in
     }
 }
 /* Sums of a block about the shifts of the channels, which start at the pointer given; null: the channels' first values. */
-NB_ONCE void sum_channels_about(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin,
-                                int64_t end, const float *shift) {
+NB_ONCE void sum_channels(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin, int64_t end,
+                          const float *shift) {
     const struct work w = matrix_work(call, m);
     float *about = block_work(&w, block, B_ABOUT) + begin * m->group;
     if (shift)
         spread(shift, about, end - begin, m->group);
     else
         first_values(call, m, begin, end, about);
-    sum_block_of(call, m, slab_pages(call), block, begin, end, about, NULL, tile_moments);
-}
-static void sum_channels(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin,
-                         int64_t end) {
-    sum_channels_about(call, m, block, begin, end, NULL);
+    sum_block_of(call, m, forward_pages(call), block, begin, end, about, NULL, tile_moments);
 }
 
 /* Offset and variance of the lanes from channel i on, from the sums in their places. Returns how many have a poor shift. */
@@ -192,7 +190,7 @@ static __attribute__((noinline)) void sum_again(const struct nb_call *call, cons
         kept[2][j] = var[j];
         if (poor[j] != 0) shift[j] = shift[j] + offset[j];
     }
-    for (int64_t block = 0; block < matrix_blocks(m); block++) sum_channels_about(call, m, block, i, i + lanes, shift);
+    for (int64_t block = 0; block < matrix_blocks(m); block++) sum_channels(call, m, block, i, i + lanes, shift);
     gather_sums(&w, m, i, i + lanes);
     moments_of_lanes(call, &w, i, lanes, still_poor);
     for (int64_t j = 0; j < lanes; j++) {
@@ -280,7 +278,7 @@ NB_ONCE void lines_of(const struct work *w, int64_t begin, int64_t end) {
     }
 }
 /* Statistics of channels [begin, end) whose sums are there, all their outputs, and the coefficients by columns. */
-static void finish_channels(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end) {
+NB_ONCE void finish_channels(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end) {
     const struct work w = matrix_work(call, m);
     if (is_training(call))
         train_moments(call, m, begin, end);
@@ -303,11 +301,11 @@ static __attribute__((noinline)) void stream_columns(const struct pages *p, int6
     line_matrix(p, rows, cols, l, (struct line_form){.slope = true, .stream = true});
 }
 /* Rows [begin, end) of the columns of channels [first, last), which lie next to each other. */
-static void write_run(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
-                      int64_t last) {
+static inline void write_run(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end,
+                             int64_t first, int64_t last) {
     const struct work w = matrix_work(call, m);
     const int64_t col = first * m->group, cols = (last - first) * m->group;
-    const struct pages p = matrix_page(call, slab_pages(call), begin, first);
+    const struct pages p = matrix_page(call, forward_pages(call), begin, first);
     const float *c[N_COEFFICIENTS];
     for (int k = 0; k < N_COEFFICIENTS; k++) c[k] = column_work(&w, m, k) + col;
     if (is_line(&call->formula)) {
@@ -331,16 +329,101 @@ static void write_run(const struct nb_call *call, const struct matrix *m, int64_
     sweep_channels(&sweep, &call->formula);
 }
 
+/* ---- planes -------------------------------------------------------------------------------------------------------------- */
+
+static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages all = forward_pages(call);
+    for (int64_t channel = begin; channel < end; channel++) {
+        const struct pages p = page_at(all, channel, 0);
+        const float shift = elem_get(p.x);
+        struct channel_moments m = moments_of_totals(call, channel_totals(call, &p, shift), shift);
+        m = second_pass(call, &p, m);
+        const struct line line = trained_line(call, channel, m);
+        write_span(call, &p, call->c, &(struct span){0, call->n, 0, call->hw}, &(struct plane_lines){&line, 1, 0},
+                   channel + 1 < end);
+    }
+}
+static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
+    struct slab_totals *totals = block_totals(call);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const struct pages p = page_at(forward_pages(call), unit / plane_blocks(call), 0);
+        const struct span s = plane_block(call, unit % plane_blocks(call));
+        totals[unit] = span_moments(&p, call->c, &s, elem_get(p.x));
+    }
+}
+static struct line combined_line(const struct nb_call *call, int64_t channel) {
+    const struct pages p = page_at(forward_pages(call), channel, 0);
+    const struct slab_totals *t = block_totals(call) + channel * plane_blocks(call);
+    struct slab_totals sum = {0, 0};
+    for (int64_t block = 0; block < plane_blocks(call); block++) {
+        sum.sum += t[block].sum;
+        sum.product += t[block].product;
+    }
+    return trained_line(call, channel, second_pass(call, &p, moments_of_totals(call, sum, elem_get(p.x))));
+}
+static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
+    struct line *lines = call->scratch;
+    for (int64_t channel = begin; channel < end; channel++)
+        lines[channel] = is_training(call) ? combined_line(call, channel) : running_line(call, channel);
+}
+static void write_planes(const struct nb_call *call, int64_t begin, int64_t end) {
+    const struct pages p = forward_pages(call);
+    for (int64_t unit = begin, step = plane_parts(call) > 1 ? 1 : end - begin; unit < end; unit += step) {
+        const struct span s = output_span(call, unit, end);
+        write_span(call, &p, 1, &s, &(struct plane_lines){call->scratch, call->c, s.plane % call->c}, false);
+    }
+}
+static void run_planes(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    if (step == STEP_SLABS) slab_planes(call, begin, end);
+    if (step == STEP_SUMS) sum_plane_blocks(call, begin, end);
+    if (step == STEP_CHANNELS) finish_plane_channels(call, begin, end);
+    if (step == STEP_OUTPUT) write_planes(call, begin, end);
+}
+
+/* ---- matrix -------------------------------------------------------------------------------------------------------------- */
+
+static void write_columns(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
+                          int64_t last) {
+    const struct pages p = forward_pages(call);
+    each_run(call, m, &p, begin, end, first, last, write_run);
+}
+static void slab_strip(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last) {
+    sum_channels(call, m, 0, first, last, NULL);
+    finish_channels(call, m, first, last);
+    write_columns(call, m, 0, m->rows, first, last);
+}
+static void run_matrix(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
+    const struct matrix m = matrix_of(call);
+    if (step == STEP_SLABS) each_strip(call, &m, begin, end, slab_strip);
+    if (step == STEP_SUMS)
+        for (int64_t block = begin; block < end; block++) sum_channels(call, &m, block, 0, call->c, NULL);
+    if (step == STEP_CHANNELS) finish_channels(call, &m, begin, end);
+    if (step == STEP_OUTPUT) write_columns(call, &m, begin, end, 0, call->c);
+}
+
 /* ---- contract ------------------------------------------------------------------------------------------------------------ */
 
+static int batchnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const enum slab_step step = slab_step(call, is_training(call), phase);
+    if (begin >= end) return 0;
+    if (is_matrix(call))
+        run_matrix(call, step, begin, end);
+    else
+        run_planes(call, step, begin, end);
+    if (call_streams(call, 2)) raw_stream_end();
+    return 0;
+}
 static int batchnorm_fast_n_phases(const struct nb_call *call) { return slab_phases(call, is_training(call)); }
+static int64_t batchnorm_fast_n_units(const struct nb_call *call, int phase) {
+    return slab_units(call, slab_step(call, is_training(call), phase));
+}
 static size_t batchnorm_fast_scratch_bytes(const struct nb_call *call) { return slab_scratch(call, is_training(call)); }
 static int64_t batchnorm_fast_chain(const struct nb_call *call) { return is_training(call) ? slab_chain(call) : 0; }
 
 /* In training by slabs; inference takes 3 flops. */
 NB_KERNEL(batchnorm_fast, .summary = "BatchNorm, one pass about the first value, output from the cache",
           .op = NB_OP_BATCHNORM, .flags = NB_FLAG_STREAMS_BEYOND, .variance = NB_VAR_SHIFTED,
-          .formulas = {NB_EVERY_FORMULA}, .loads = 1, .stores = 1, .flops = 7, .run = slab_run,
+          .formulas = {NB_EVERY_FORMULA}, .loads = 1, .stores = 1, .flops = 7, .run = batchnorm_fast_run,
           .applicable = batchnorm_applicable, .chain = batchnorm_fast_chain,
-          .scratch_bytes = batchnorm_fast_scratch_bytes, .n_phases = batchnorm_fast_n_phases, .n_units = slab_n_units,
-          .range = corrected_range);
+          .scratch_bytes = batchnorm_fast_scratch_bytes, .n_phases = batchnorm_fast_n_phases,
+          .n_units = batchnorm_fast_n_units, .range = corrected_range);
