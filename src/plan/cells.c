@@ -131,9 +131,8 @@ static size_t add_label(struct nb_labels *labels, const char *name, const char *
 }
 
 void nb_labels_release(struct nb_labels *labels) {
-    for (size_t i = 0; i < labels->n; i++) {
+    for (size_t i = 0; i < labels->n; i++)
         nb_free_all(labels->items[i].name, labels->items[i].source, labels->items[i].text);
-    }
     free(labels->items);
     *labels = (struct nb_labels){0};
 }
@@ -182,10 +181,7 @@ static const char *data_refuses(struct data_fits *fits, const struct nb_case *c)
 }
 
 static void release_data_fits(struct data_fits *fits) {
-    for (size_t i = 0; i < fits->n; i++) {
-        free(fits->items[i].key);
-        free(fits->items[i].reason);
-    }
+    for (size_t i = 0; i < fits->n; i++) nb_free_all(fits->items[i].key, fits->items[i].reason);
     free(fits->items);
     nb_text_map_release(&fits->known);
 }
@@ -214,15 +210,11 @@ static const struct nb_values *list_of(const struct product *p, const char *axis
     return p->lists[nb_axis_find(axis) - nb_axes];
 }
 
-static bool is_copy_glob(const char *glob) { return strncmp(glob, "copy", 4) == 0; }
-
 /* A copy that no op list names: only where a glob says "copy". */
 static bool names_copy(const struct product *p, const struct nb_entry *e) {
     const struct nb_values *globs = list_of(p, "kernel");
-    for (size_t i = 0; i < globs->n; i++) {
-        const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
-        if (is_copy_glob(globs->texts[i]) && list_selects(&one, nb_axis_find("kernel"), e)) return true;
-    }
+    for (size_t i = 0; i < globs->n; i++)
+        if (strncmp(globs->texts[i], "copy", 4) == 0 && nb_entry_is_named(e, globs->texts[i])) return true;
     return false;
 }
 
@@ -249,11 +241,9 @@ static void count_backends(const struct product *p, size_t cells, struct nb_skip
     const struct nb_values *backends = list_of(p, "backend");
     for (size_t i = 0; i < backends->n; i++) {
         const char *text = backends->texts[i];
-        const struct nb_values one = {.texts = &backends->texts[i], .n = 1};
         const bool is_peer = strncmp(text, "peer:", 5) == 0, is_plugin = strncmp(text, "plugin:", 7) == 0;
         bool loaded = strcmp(text, "all") == 0 || strcmp(text, nb_backend_names[NB_BACKEND_CPU]) == 0;
-        for (size_t k = 0; k < nb_registry_size() && !loaded; k++)
-            loaded = list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
+        for (size_t k = 0; k < nb_registry_size() && !loaded; k++) loaded = backend_selected(text, nb_registry_at(k));
         if (!loaded && (is_peer || is_plugin))
             nb_skips_count(skips, cells, "backend %s: not loaded; --%s loads it", text,
                            is_peer ? "peer NAME" : "plugin FILE");
@@ -312,14 +302,12 @@ static void count_widths(const struct product *p, size_t cells, struct nb_skips 
 
 static bool is_glob(const char *text) { return strpbrk(text, "*?[") != NULL; }
 
-static bool is_known_kernel(char *text) {
-    const struct nb_values one = {.texts = &text, .n = 1};
-    const struct nb_axis *axis = nb_axis_find("kernel");
+static bool is_known_kernel(const char *text) {
     size_t n_known;
     const struct nb_entry *catalogue = nb_catalogue(&n_known);
-    bool known = false;
-    for (size_t k = 0; k < nb_registry_size() && !known; k++) known = list_selects(&one, axis, nb_registry_at(k));
-    for (size_t k = 0; k < n_known && !known; k++) known = list_selects(&one, axis, &catalogue[k]);
+    bool known = strcmp(text, "all") == 0;
+    for (size_t k = 0; k < nb_registry_size() && !known; k++) known = nb_entry_is_named(nb_registry_at(k), text);
+    for (size_t k = 0; k < n_known && !known; k++) known = nb_entry_is_named(&catalogue[k], text);
     return known;
 }
 
@@ -387,15 +375,6 @@ static void count_ops(const struct product *p, size_t cells, struct nb_skips *sk
                     nb_skips_count(skips, cells, "no kernel for %s %s %s is among those selected at %s:%d", op, pass,
                                    dtype, p->block->path, p->line);
             }
-}
-
-static void count_missing(const struct product *p, size_t cells, struct nb_skips *skips) {
-    count_backends(p, cells, skips);
-    count_unasked(p, cells, skips);
-    count_absent(p, cells, skips);
-    count_widths(p, cells, skips);
-    count_kernels(p, cells, skips);
-    count_ops(p, cells, skips);
 }
 
 /* ---- what a config needs ---- */
@@ -704,8 +683,10 @@ static int check_product(const struct product *p, void *expansion) {
 }
 
 static int expand_product(const struct product *p, void *expansion) {
+    static void (*const counts[])(const struct product *p, size_t cells, struct nb_skips *skips) = {
+        count_backends, count_unasked, count_absent, count_widths, count_kernels, count_ops};
     struct expansion *e = expansion;
-    count_missing(p, (size_t)count_all(p), e->skips);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) counts[i](p, (size_t)count_all(p), e->skips);
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
     return 0;
@@ -725,9 +706,8 @@ int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, cons
 }
 
 void nb_cells_release(struct nb_cells *cells) {
-    for (size_t i = 0; i < cells->n; i++) {
+    for (size_t i = 0; i < cells->n; i++)
         nb_free_all(cells->items[i].key, cells->items[i].refused, cells->items[i].labels.at);
-    }
     for (size_t i = 0; i < cells->n_places; i++) free(cells->places[i].key);
     free(cells->items);
     free(cells->places);

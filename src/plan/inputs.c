@@ -68,7 +68,7 @@ static void say_unknown(const char *data, char *reason, size_t n) {
 
 static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool header_only, char *reason, size_t n) {
     if (nb_array_read(a, path, header_only, reason, n) != 0) return -1;
-    if (a->cols == cols) return 0;
+    if (cols == 0 || a->cols == cols) return 0;
     return nb_reason(reason, n, "%s has rows of %lld values, the shape has %lld columns; use a shape such as %lldx%lld",
                      path, (long long)a->cols, (long long)cols, (long long)a->rows, (long long)a->cols);
 }
@@ -94,7 +94,7 @@ static int open_siblings(struct nb_source *s, const char *x, const struct nb_cas
     return result;
 }
 
-/* A distribution's recipe, or the rows of a file, with its path. */
+/* A distribution's recipe, or the rows of a file, with its path; cols: 0: any. */
 static int open_named(const char *name, struct nb_recipe *recipe, struct nb_array *rows, char **path, int64_t cols,
                       bool header_only, char *reason, size_t n) {
     if (!is_path(name)) {
@@ -127,12 +127,9 @@ int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_onl
 int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n) {
     struct nb_recipe recipe = {0};
     struct nb_array array released_by(nb_array_release) = {0};
+    char *path freed = NULL;
     *rows = *cols = 0;
-    if (!is_path(data) && nb_distribution_parse(data, &recipe, reason, n) != 0) return -1;
-    if (recipe.data) return 0;
-    char *path freed = x_path(data);
-    if (!path) say_unknown(data, reason, n);
-    if (!path || nb_array_read(&array, path, true, reason, n) != 0) return -1;
+    if (open_named(data, &recipe, &array, &path, 0, true, reason, n) != 0) return -1;
     *rows = array.rows;
     *cols = array.cols;
     return 0;
@@ -323,10 +320,7 @@ int nb_inputs_saved(const struct nb_inputs *in, const struct nb_case *c) {
 }
 
 void nb_inputs_drop_saved(struct nb_inputs *in) {
-    for (int i = 0; i < in->n_saved; i++) {
-        free(in->saved[i].mean);
-        free(in->saved[i].rstd);
-    }
+    for (int i = 0; i < in->n_saved; i++) nb_free_all(in->saved[i].mean, in->saved[i].rstd);
     free(in->saved);
     in->saved = NULL;
     in->n_saved = 0;

@@ -167,14 +167,13 @@ static int open_source(struct source *s, const char *path, char *reason, size_t 
 
 /* "<f4" -> FORMAT_F32; -1 with what would be right. */
 static int parse_descr(const char *descr, enum format *format, char *reason, size_t n, const char *path) {
-    static const char *const kinds[] = {"f2", "f4", "f8"};
-    static const enum format formats[] = {FORMAT_F16, FORMAT_F32, FORMAT_F64};
+    static const char *const kinds[] = {"f2", "f4", "f8"}; /* as enum format */
     bool has_order = *descr && strchr("<>=|", *descr);
     for (size_t i = 0; i < 3; i++) {
         if (strcmp(descr + has_order, kinds[i]) != 0) continue;
         if (*descr == '>')
             return nb_reason(reason, n, "%s holds big-endian values; save x.astype('<%s')", path, kinds[i]);
-        *format = formats[i];
+        *format = (enum format)i;
         return 0;
     }
     return nb_reason(reason, n, "%s holds '%s'; float16, float32 and float64 are read: save x.astype('<f4')", path,

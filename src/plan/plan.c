@@ -32,18 +32,6 @@ struct wholes {
     bool by_op; /* cells of several ops share no group */
 };
 
-static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "%u %u %u %s %llu %lld %d %u %s %s %s", c->backend, c->pass, c->dtype, c->shape.text,
-                   (unsigned long long)c->seed, (long long)c->pad, c->threads, c->cache, c->params,
-                   nb_case_chooses_dy(c) ? c->dy : "", c->data);
-}
-
-static void append(struct whole *whole, size_t cell) {
-    if ((whole->n & (whole->n - 1)) == 0)
-        whole->cells = nb_realloc(whole->cells, whole->n ? 2 * whole->n : 1, sizeof *whole->cells);
-    whole->cells[whole->n++] = cell;
-}
-
 /* Numbers equal keys alike, in the order of their first cells; the keys must live as long as the map. Returns the number. */
 static size_t number_of(struct nb_text_map *known, const char *key, size_t *n) {
     const size_t at = nb_text_map_add(known, key, *n);
@@ -73,7 +61,9 @@ static void put_families_together(struct wholes *wholes) {
 
 static char *group_key(const struct nb_case *c, bool by_op) {
     struct nb_strbuf key = {0};
-    add_group_key(c, &key);
+    nb_strbuf_addf(&key, "%u %u %u %s %llu %lld %d %u %s %s %s", c->backend, c->pass, c->dtype, c->shape.text,
+                   (unsigned long long)c->seed, (long long)c->pad, c->threads, c->cache, c->params,
+                   nb_case_chooses_dy(c) ? c->dy : "", c->data);
     if (by_op) nb_strbuf_addf(&key, " %u %u", c->op, c->mode);
     return key.text;
 }
@@ -99,7 +89,7 @@ static void make_wholes(struct wholes *wholes, const struct nb_cells *cells) {
         struct whole *whole = &wholes->items[number_of(&known, keys[i], &wholes->n)];
         if (whole->n == 0)
             *whole = (struct whole){.index = wholes->n - 1, .family = family[i], .single_width = single_width};
-        append(whole, i);
+        *NB_PUSH(whole->cells, whole->n) = i;
     }
     put_families_together(wholes);
     for (size_t i = 0; i < cells->n; i++) free(keys[i]);
@@ -136,6 +126,14 @@ static int compare_ranked(const void *a, const void *b) {
     return (p->cell > q->cell) - (p->cell < q->cell);
 }
 
+static void sort_whole(struct whole *whole, const struct nb_cells *cells,
+                       struct ranked (*rank)(const struct nb_cells *cells, size_t cell)) {
+    struct ranked *ranked freed = nb_alloc(whole->n, sizeof *ranked);
+    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank(cells, whole->cells[i]);
+    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
+}
+
 /* May others be compared with it where nobody said with which? */
 static bool is_plain_layernorm(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM && c->style == NB_FUSED && c->stats_dtype == NB_STATS_F32;
@@ -165,10 +163,7 @@ static size_t choose_reference(const struct whole *whole, const struct nb_cells 
  * a ratio across widths changes with the clock that the host leaves us, by 7% on an Emerald Rapids. */
 static void arrange_whole(struct whole *whole, const struct nb_cells *cells, const char *reference) {
     if (whole->n == 0) return;
-    struct ranked *ranked freed = nb_alloc(whole->n, sizeof *ranked);
-    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_cell(cells, whole->cells[i]);
-    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
-    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
+    sort_whole(whole, cells, rank_cell);
     size_t at = choose_reference(whole, cells, reference), cell = whole->cells[at];
     memmove(whole->cells + 1, whole->cells, at * sizeof *whole->cells);
     whole->cells[0] = cell;
@@ -191,13 +186,6 @@ static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell)
                            cell};
 }
 
-static void arrange_by_mathematics(struct whole *whole, const struct nb_cells *cells) {
-    struct ranked *ranked freed = nb_alloc(whole->n, sizeof *ranked);
-    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_mathematics(cells, whole->cells[i]);
-    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
-    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
-}
-
 struct placed {
     size_t kernel, place, cell;
 };
@@ -214,7 +202,7 @@ static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *
     struct nb_text_map known released_by(nb_text_map_release) = {0};
     size_t n = 0, n_kernels = 0;
     for (size_t i = 0; i < wholes->n; i++) {
-        arrange_by_mathematics(&wholes->items[i], cells);
+        sort_whole(&wholes->items[i], cells, rank_mathematics);
         for (size_t j = 0; j < wholes->items[i].n; j++, n++) {
             order[n] = (struct placed){.place = n, .cell = wholes->items[i].cells[j]};
             const struct nb_entry *entry = cells->items[order[n].cell].entry;
@@ -245,7 +233,7 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, co
             open->index = batches.n++;
             elements = 0;
         }
-        append(open, order[i].cell);
+        *NB_PUSH(open->cells, open->n) = order[i].cell;
         elements += own;
     }
     release_wholes(wholes);
@@ -258,23 +246,6 @@ static double estimate_s(const struct nb_cells *cells, const size_t *which, size
     double step_s[NB_N_STAGES];
     nb_estimate(step_s, cells, which, n, effort);
     return nb_estimate_total_s(step_s, effort);
-}
-
-/* mine[i]: does whole i belong to shard (1-based) of n_shards? Families, which stand together, stay so. */
-static void choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
-                         int shard, int n_shards, bool *mine) {
-    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds);
-    int *shard_of freed = nb_alloc(wholes->n, sizeof *shard_of);
-    size_t n = 0, family = 0;
-    for (size_t i = 0; i < wholes->n; i++) {
-        n += i == 0 || wholes->items[i].family != wholes->items[i - 1].family;
-        seconds[n - 1] += estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
-    }
-    nb_shards_deal(seconds, n, n_shards, shard_of);
-    for (size_t i = 0; i < wholes->n; i++) {
-        family += i > 0 && wholes->items[i].family != wholes->items[i - 1].family;
-        mine[i] = shard_of[family] == shard;
-    }
 }
 
 /* ---- budget ---- */
@@ -458,16 +429,23 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 
 /* ---- what is left of the groups ---- */
 
-/* Keeps the groups that are this shard's, the same on every machine. */
+/* Keeps the groups that are this shard's (1-based), the same on every machine. Families, which stand together, stay so. */
 static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                        const struct nb_plan_options *options, struct nb_skips *skips) {
-    bool *mine freed = nb_alloc(wholes->n, sizeof *mine);
+    double *seconds freed = nb_alloc(wholes->n, sizeof *seconds); /* of a family */
+    int *shard_of freed = nb_alloc(wholes->n, sizeof *shard_of);
+    size_t *family freed = nb_alloc(wholes->n, sizeof *family);
     struct nb_effort anywhere = *effort;
-    size_t n = 0;
+    size_t n_families = 0, n = 0;
     anywhere.anywhere = true;
-    choose_shard(wholes, cells, &anywhere, options->shard, options->n_shards, mine);
     for (size_t i = 0; i < wholes->n; i++) {
-        if (mine[i]) {
+        n_families += i == 0 || wholes->items[i].family != wholes->items[i - 1].family;
+        family[i] = n_families - 1;
+        seconds[family[i]] += estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, &anywhere);
+    }
+    nb_shards_deal(seconds, n_families, options->n_shards, shard_of);
+    for (size_t i = 0; i < wholes->n; i++) {
+        if (shard_of[family[i]] == options->shard) {
             wholes->items[n++] = wholes->items[i];
             continue;
         }
@@ -509,12 +487,6 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
     whole->n = keep;
 }
 
-/* "90 s", and how much of it is for later. */
-static void describe_budget(const struct nb_plan *plan, char *text, size_t size) {
-    const int n = snprintf(text, size, "%g s", plan->budget_s);
-    if (plan->kept_s > 0) snprintf(text + n, size - (size_t)n, " (%g s of it kept for what follows)", plan->kept_s);
-}
-
 /* Counts in plan what it drops. -1 after nb_error: none is left, or none of those named. */
 static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells,
                        const struct nb_effort *effort, struct nb_skips *skips) {
@@ -525,7 +497,9 @@ static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct
     size_t before = 0, after = 0, named_before = 0, named_after = 0;
     (by_whole ? thin_wholes_for_budget : thin_others_for_budget)(wholes, cells, effort, plan->budget_s - plan->kept_s,
                                                                  keep, &least_s);
-    describe_budget(plan, budget, sizeof budget);
+    const int n = snprintf(budget, sizeof budget, "%g s", plan->budget_s);
+    if (plan->kept_s > 0)
+        snprintf(budget + n, sizeof budget - (size_t)n, " (%g s of it kept for what follows)", plan->kept_s);
     snprintf(reason, sizeof reason, "over the budget of %s", budget);
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
@@ -553,16 +527,7 @@ static size_t add_case(struct nb_plan *plan, struct nb_cell *cell) {
     return plan->n_cases++;
 }
 
-/* A part of a group: its own cases, behind the reference where that is not among them. */
-static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size_t from, size_t to) {
-    struct nb_group *group = &plan->groups[plan->n_groups++];
-    group->cases = nb_alloc(to - from + 1, sizeof *group->cases);
-    if (from > 0) group->cases[group->n++] = cases[0];
-    for (size_t i = from; i < to; i++) group->cases[group->n++] = cases[i];
-    return group;
-}
-
-/* Parts of equal size, within one. */
+/* Parts of equal size, within one: each its own cases, behind the reference where that is not among them. */
 static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb_cells *cells,
                       const struct nb_effort *effort) {
     const size_t n_parts = nb_count_parts(whole->n, effort);
@@ -570,12 +535,15 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb
     for (size_t i = 0; i < whole->n; i++) cases[i] = add_case(plan, &cells->items[whole->cells[i]]);
     for (size_t part = 0; part < n_parts; part++) {
         size_t from = part * whole->n / n_parts, to = (part + 1) * whole->n / n_parts;
-        struct nb_group *group = add_part(plan, cases, from, to);
-        group->index = whole->index;
-        group->family = whole->family;
-        group->single_width = whole->single_width;
-        group->untimed = !nb_case_is_timed(&plan->cases[cases[0]]);
-        group->part = (int)part;
+        struct nb_group *group = &plan->groups[plan->n_groups++];
+        *group = (struct nb_group){.cases = nb_alloc(to - from + 1, sizeof *group->cases),
+                                   .index = whole->index,
+                                   .family = whole->family,
+                                   .single_width = whole->single_width,
+                                   .untimed = !nb_case_is_timed(&plan->cases[cases[0]]),
+                                   .part = (int)part};
+        if (from > 0) group->cases[group->n++] = cases[0];
+        for (size_t i = from; i < to; i++) group->cases[group->n++] = cases[i];
         group->blocks = nb_estimate(group->step_s, cells, whole->cells + from, to - from, effort);
         group->estimate_s = nb_estimate_total_s(group->step_s, effort);
         plan->estimate_s += group->estimate_s;
