@@ -166,10 +166,11 @@ int nb_case_key_unescape(char *text) {
 static const struct nb_axis *cell_axis(const char *name, const char *key) {
     const char *names[64];
     size_t n = 0;
-    for (size_t i = 0; i < nb_n_axes && n < sizeof names / sizeof names[0]; i++)
-        if (nb_axes[i].kind == NB_AXIS_CELL) names[n++] = nb_axes[i].name;
-    for (size_t i = 0; i < nb_n_axes; i++)
-        if (nb_axes[i].kind == NB_AXIS_CELL && strcmp(nb_axes[i].name, name) == 0) return &nb_axes[i];
+    for (size_t i = 0; i < nb_n_axes; i++) {
+        if (nb_axes[i].kind != NB_AXIS_CELL) continue;
+        if (strcmp(nb_axes[i].name, name) == 0) return &nb_axes[i];
+        names[n++] = nb_axes[i].name;
+    }
     nb_error("case key '%s': '%s' is not a part of a key%s", key, name, nb_did_you_mean(name, names, n).text);
     return NULL;
 }

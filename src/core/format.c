@@ -136,12 +136,6 @@ static struct nb_key_part *find(const struct nb_key_parts *p, const char *axis, 
     return NULL;
 }
 
-static char *copy(const char *text, size_t n) {
-    struct nb_strbuf out = nb_strbuf_empty();
-    nb_strbuf_addn(&out, text, n);
-    return out.text;
-}
-
 static void take(struct nb_key_parts *p, const char *key) {
     const char *at = key + strcspn(key, "/"), *axis, *value;
     for (size_t n_axis, n_value; next_part(&at, &axis, &n_axis, &value, &n_value);) {
@@ -150,7 +144,8 @@ static void take(struct nb_key_parts *p, const char *key) {
             part->varies |= strncmp(part->value, value, n_value) != 0 || part->value[n_value] != '\0';
             continue;
         }
-        *NB_PUSH(p->parts, p->n) = (struct nb_key_part){copy(axis, n_axis), copy(value, n_value), false};
+        *NB_PUSH(p->parts, p->n) =
+            (struct nb_key_part){nb_textf("%.*s", (int)n_axis, axis), nb_textf("%.*s", (int)n_value, value), false};
     }
 }
 
@@ -160,20 +155,16 @@ void nb_key_parts_init(struct nb_key_parts *p, const char *const *keys, size_t n
 }
 
 void nb_key_parts_release(struct nb_key_parts *p) {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->parts[i].axis);
-        free(p->parts[i].value);
-    }
+    for (size_t i = 0; i < p->n; i++) nb_free_all(p->parts[i].axis, p->parts[i].value);
     free(p->parts);
     *p = (struct nb_key_parts){0};
 }
 
 /* As it was before it became part of a key. */
 static void add_value(struct nb_strbuf *out, const char *value, size_t n) {
-    char *text = copy(value, n);
+    char *text freed = nb_textf("%.*s", (int)n, value);
     nb_case_key_unescape(text);
     nb_strbuf_add(out, text);
-    free(text);
 }
 
 void nb_key_parts_common(const struct nb_key_parts *p, struct nb_strbuf *out) {

@@ -34,9 +34,7 @@ char *nb_peer_name(const char *spec, const char **library) {
     assert(spec && nb_peer_is(spec));
     const char *name = spec + sizeof prefix - 1, *equals = strchr(name, '=');
     *library = equals ? equals + 1 : NULL;
-    struct nb_strbuf out = {0};
-    nb_strbuf_addn(&out, name, equals ? (size_t)(equals - name) : strlen(name));
-    return out.text;
+    return nb_textf("%.*s", (int)strcspn(name, "="), name);
 }
 
 char *nb_peer_user_dir(void) { return nb_user_dir("XDG_DATA_HOME", ".local/share"); }

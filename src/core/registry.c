@@ -291,13 +291,15 @@ int nb_registry_load(const char *file) {
     return load(file, path, plugin, peer_library);
 }
 
+static char *beside_program(const char *program, const char *file) {
+    char *path = nb_path_found(nb_path_join(program, file));
+    return path ? path : nb_path_found(nb_textf("%s/../lib/normbench/%s", program, file));
+}
+
 int nb_registry_load_builtin(void) {
-    static const char *const places[] = {"libnormkernels.so", "../lib/normbench/libnormkernels.so"};
     const char *named = getenv("NORMBENCH_KERNELS");
     if (named && *named) return load(named, nb_strdup(named), NULL, NULL);
-    char *program freed = nb_program_dir(), *path freed = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof places[0] && !path; i++)
-        path = nb_path_found(nb_path_join(program, places[i]));
+    char *program freed = nb_program_dir(), *path freed = beside_program(program, "libnormkernels.so");
     if (path) return load(path, nb_strdup(path), NULL, NULL);
     return nb_error(
         "no libnormkernels.so in %s or its ../lib/normbench; build it with make, or name it in NORMBENCH_KERNELS",
@@ -307,14 +309,11 @@ int nb_registry_load_builtin(void) {
 char *nb_backend_library(enum nb_backend backend) {
     static const char *const names[NB_N_BACKENDS] = {
         NULL, "libnormkernels_cuda.so", "libnormkernels_cuda_emulated.so"}; /* own_prefix and the plugin's name */
-    static const char *const places[] = {"", "../lib/normbench/"};
     assert(backend > NB_BACKEND_CPU && backend < NB_N_BACKENDS);
     const char *named = getenv("NORMBENCH_KERNELS"), *slash = named ? strrchr(named, '/') : NULL;
     char *program freed = nb_program_dir();
     char *path = slash ? nb_path_found(nb_textf("%.*s/%s", (int)(slash - named), named, names[backend])) : NULL;
-    for (size_t i = 0; i < sizeof places / sizeof places[0] && !path; i++)
-        path = nb_path_found(nb_textf("%s/%s%s", program, places[i], names[backend]));
-    return path;
+    return path ? path : beside_program(program, names[backend]);
 }
 
 /* ---- reading ---- */

@@ -68,6 +68,11 @@ static int64_t product_of(const struct dims *d, int from, int to) {
     return product;
 }
 
+/* Of a text's layout: "nchw:", "nhwc:", or none. */
+static size_t prefix_length(const char *text) {
+    return strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0 ? 5 : 0;
+}
+
 static void print_dims(const struct nb_shape *s, const struct dims *d, char *text, size_t n) {
     static const char *const prefixes[NB_N_LAYOUTS] = {"", "nchw:", "nhwc:"};
     size_t len = (size_t)snprintf(text, n, "%s", prefixes[s->layout]);
@@ -110,12 +115,9 @@ struct nb_shape nb_shape_of(int64_t rows, int64_t cols) {
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n) {
     struct nb_shape s = {0};
     struct dims d = {0};
-    const char *dims = text;
-    if (strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0) {
-        s.layout = text[1] == 'c' ? NB_NCHW : NB_NHWC;
-        dims = text + 5;
-    }
-    if (read_dims(dims, &d, reason, n) != 0) return -1;
+    const size_t prefix = prefix_length(text);
+    if (prefix > 0) s.layout = text[1] == 'c' ? NB_NCHW : NB_NHWC;
+    if (read_dims(text + prefix, &d, reason, n) != 0) return -1;
     int result = s.layout == NB_ROWS ? set_rows(&s, &d, reason, n) : set_image(&s, &d, reason, n);
     if (result != 0) return -1;
     print_dims(&s, &d, s.text, sizeof s.text);
@@ -169,8 +171,7 @@ static int read_range(struct range *r, const char *text, char *reason, size_t n)
 
 /* The first number of the text with a ':' behind it; null: no range left. A prefix such as "nchw:" has no number. */
 static const char *find_range(const char *text) {
-    const char *p = strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0 ? text + 5 : text;
-    const char *colon = strchr(p, ':');
+    const char *p = text + prefix_length(text), *colon = strchr(p, ':');
     if (!colon) return NULL;
     while (colon > p && isdigit((unsigned char)colon[-1])) colon--;
     return colon;
@@ -203,10 +204,6 @@ static int expand_ranges(struct nb_strings *out, const char *text, char *reason,
 
 static const char *const level_names[] = {"L1", "L2", "L3", "DRAM", NULL};
 
-static size_t prefix_length(const char *text) {
-    return strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0 ? 5 : 0;
-}
-
 int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n) {
     const size_t prefix = prefix_length(text);
     for (int i = 0; i < NB_N_LEVELS; i++) {
@@ -233,10 +230,6 @@ static int expand_level(struct nb_strings *out, const char *text, const char *pl
 }
 
 /* ---- presets ---- */
-
-static bool is_name(const char *text) {
-    return isalpha((unsigned char)*text) && strncmp(text, "nchw:", 5) != 0 && strncmp(text, "nhwc:", 5) != 0;
-}
 
 static int unknown_name(const cJSON *root, const char *text, char *reason, size_t n) {
     size_t count = 0;
@@ -277,8 +270,8 @@ int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, si
     enum nb_level level;
     int result = nb_shape_level(text, &level, plain, sizeof plain) == 0
                      ? expand_level(texts, text, plain, level, reason, n)
-                 : is_name(text) ? expand_name(texts, text, reason, n)
-                                 : expand_ranges(texts, text, reason, n);
+                 : isalpha((unsigned char)*text) && prefix_length(text) == 0 ? expand_name(texts, text, reason, n)
+                                                                             : expand_ranges(texts, text, reason, n);
     if (result != 0) nb_strings_release(texts);
     return result;
 }

@@ -105,12 +105,9 @@ void nb_strings_add(struct nb_strings *s, const char *text) { *NB_PUSH(s->items,
 
 void nb_strings_split(struct nb_strings *s, const char *text, char separator) {
     const char separators[] = {separator, '\0'};
-    struct nb_strbuf word released_by(nb_strbuf_release) = {0};
     for (;; text++) {
         const size_t n = strcspn(text, separators);
-        nb_strbuf_clear(&word);
-        nb_strbuf_addn(&word, text, n);
-        nb_strings_add(s, word.text);
+        *NB_PUSH(s->items, s->n) = nb_textf("%.*s", (int)n, text);
         text += n;
         if (*text == '\0') break;
     }
