@@ -63,12 +63,17 @@ uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
     return digests;
 }
 
-/* The caller's floating-point environment survives a kernel that leaves it changed. */
-static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
+/* The caller's floating-point environment survives a kernel that leaves it changed. False: it returned an error, which is judged. */
+static bool call_kernel(struct subject *s, const struct nb_call *call, int64_t range, const struct nb_buffers *b) {
+    char reason[200];
     const struct nb_fp_state state = nb_fp_state();
-    int code = nb_run_in_ranges(kernel, call, range);
+    nb_faults_set_buffers(b);
+    const int code = nb_run_in_ranges(s->entry->kernel, call, range);
+    nb_faults_set_buffers(NULL);
     nb_fp_state_set(state);
-    return code;
+    if (code == 0) return true;
+    nb_say_returned(reason, sizeof reason, s->entry->kernel, code);
+    return nb_checked_fail(s->out, NB_RETURNED_ERROR, "%s", reason);
 }
 
 /* Libraries that take rows next to each other alone, or one stride for all tensors, say so of a call whose rows are apart. */
@@ -137,14 +142,8 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     if (!nb_declares_units(s->entry->kernel, &call))
         return nb_checked_fail(s->out, NB_RETURNED_ERROR, "n_units() declares no unit in any phase");
     if (closes_inputs(s, a)) nb_buffers_close_inputs(b);
-    nb_faults_set_buffers(b);
-    int code = call_kernel(s->entry->kernel, &call, a->range);
-    nb_faults_set_buffers(NULL);
+    if (!call_kernel(s, &call, a->range, b)) return false;
     char where[200];
-    if (code != 0) {
-        nb_say_returned(where, sizeof where, s->entry->kernel, code);
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "%s", where);
-    }
     if (nb_buffers_from_device(b) != 0) return fail_on_device(s);
     enum nb_damage damage = nb_buffers_verify(b, where, sizeof where);
     if (damage == NB_DAMAGED_OUTSIDE) return nb_checked_fail(s->out, NB_WROTE_OUTSIDE, "%s", where);
@@ -360,17 +359,11 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
 
 /* One call more, on outputs that are poison: is all that it writes what it was at first? */
 static bool repeat_call(struct subject *s, const struct nb_call *call, struct nb_buffers *b) {
-    char what[64], reason[200];
+    char what[64];
     nb_buffers_poison_outputs(b);
-    nb_faults_set_buffers(b);
-    const int code = call_kernel(s->entry->kernel, call, 0);
-    nb_faults_set_buffers(NULL);
     s->out->calls++;
     nb_worked(s->c->variant, s->entry->file, 1, (double)s->c->shape.rows * (double)s->c->shape.cols);
-    if (code != 0) {
-        nb_say_returned(reason, sizeof reason, s->entry->kernel, code);
-        return nb_checked_fail(s->out, NB_RETURNED_ERROR, "%s", reason);
-    }
+    if (!call_kernel(s, call, 0, b)) return false;
     const int64_t row = s->c->op == NB_OP_COPY ? -1 : nb_digests_differ(b, s->c, s->c->shape.rows, s->out->digests);
     if (row < 0) return true;
     name_row(s, row, what, sizeof what);

@@ -14,54 +14,39 @@
 #include "src/measure/faults.h"
 #include "src/measure/pool.h"
 
-static void copy_rows(const struct nb_fixture *fixture, const void *from, void *to) {
-    const size_t bytes = (size_t)fixture->in.cols * fixture->item;
-    for (int64_t r = 0; to && r < fixture->in.rows; r++)
-        memcpy((unsigned char *)to + (size_t)r * bytes,
-               (const unsigned char *)from + (size_t)(r % fixture->source_rows) * bytes, bytes);
+/* Into memory that the first time makes; null where the case has none. */
+static void *copied(void *to, const void *from, int64_t rows, int64_t source_rows, size_t bytes) {
+    if (from && !to) to = nb_alloc((unsigned long long)rows, bytes);
+    for (int64_t r = 0; to && r < rows; r++)
+        memcpy((unsigned char *)to + (size_t)r * bytes, (const unsigned char *)from + (size_t)(r % source_rows) * bytes,
+               bytes);
+    return to;
 }
 
-static void copy_params(void *to, const void *from, int64_t n, size_t item) {
-    if (to) memcpy(to, from, (size_t)n * item);
+static void *rows_of(const struct nb_fixture *fixture, const void *from, void *to) {
+    return copied(to, from, fixture->in.rows, fixture->source_rows, (size_t)fixture->in.cols * fixture->item);
+}
+
+static void *params_of(const struct nb_fixture *fixture, const void *from, void *to, size_t item) {
+    return copied(to, from, 1, 1, (size_t)fixture->in.n_params * item);
 }
 
 void nb_fixture_reset(struct nb_fixture *fixture) {
     const struct nb_inputs *from = fixture->source;
     struct nb_inputs *to = &fixture->in;
-    copy_rows(fixture, from->x, to->x);
-    copy_rows(fixture, from->residual, to->residual);
-    copy_rows(fixture, from->dy, to->dy);
-    copy_rows(fixture, from->dresidual_out, to->dresidual_out);
-    copy_params(to->gamma_f32, from->gamma_f32, to->n_params, sizeof(float));
-    copy_params(to->beta_f32, from->beta_f32, to->n_params, sizeof(float));
-    copy_params(to->gamma_x, from->gamma_x, to->n_params, fixture->item);
-    copy_params(to->beta_x, from->beta_x, to->n_params, fixture->item);
-    copy_params(to->running_mean, from->running_mean, to->n_params, sizeof(float));
-    copy_params(to->running_var, from->running_var, to->n_params, sizeof(float));
+    const bool adds = nb_op_adds(fixture->c.op);
+    to->x = rows_of(fixture, from->x, to->x);
+    to->residual = adds ? rows_of(fixture, from->residual, to->residual) : NULL;
+    to->dy = rows_of(fixture, from->dy, to->dy);
+    to->dresidual_out = adds ? rows_of(fixture, from->dresidual_out, to->dresidual_out) : NULL;
+    to->gamma_f32 = params_of(fixture, from->gamma_f32, to->gamma_f32, sizeof(float));
+    to->beta_f32 = params_of(fixture, from->beta_f32, to->beta_f32, sizeof(float));
+    to->gamma_x = params_of(fixture, from->gamma_x, to->gamma_x, fixture->item);
+    to->beta_x = params_of(fixture, from->beta_x, to->beta_x, fixture->item);
+    to->running_mean = params_of(fixture, from->running_mean, to->running_mean, sizeof(float));
+    to->running_var = params_of(fixture, from->running_var, to->running_var, sizeof(float));
     fixture->c.eps = fixture->eps;
     fixture->c.alpha = fixture->alpha;
-}
-
-static void *room(const void *wanted, int64_t n, size_t item) {
-    return wanted ? nb_alloc((unsigned long long)n, item) : NULL;
-}
-
-static void make_inputs(struct nb_fixture *fixture, int64_t rows) {
-    const struct nb_inputs *from = fixture->source;
-    const int64_t n = rows * from->cols, params = from->n_params;
-    fixture->in = (struct nb_inputs){.dtype = from->dtype, .rows = rows, .cols = from->cols, .n_params = params};
-    fixture->in.x = room(from->x, n, fixture->item);
-    const bool adds = nb_op_adds(fixture->c.op);
-    fixture->in.residual = adds ? room(from->residual, n, fixture->item) : NULL;
-    fixture->in.dy = room(from->dy, n, fixture->item);
-    fixture->in.dresidual_out = adds ? room(from->dresidual_out, n, fixture->item) : NULL;
-    fixture->in.gamma_f32 = room(from->gamma_f32, params, sizeof(float));
-    fixture->in.beta_f32 = room(from->beta_f32, params, sizeof(float));
-    fixture->in.gamma_x = room(from->gamma_x, params, fixture->item);
-    fixture->in.beta_x = room(from->beta_x, params, fixture->item);
-    fixture->in.running_mean = room(from->running_mean, params, sizeof(float));
-    fixture->in.running_var = room(from->running_var, params, sizeof(float));
-    nb_fixture_reset(fixture);
 }
 
 int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const struct nb_entry *entry,
@@ -74,7 +59,8 @@ int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const s
     nb_case_call(&fixture->c, &fixture->call);
     const struct nb_kernel *k = entry->kernel;
     if (nb_kernel_applicable(k, &fixture->call)) return -1;
-    make_inputs(fixture, rows);
+    fixture->in = (struct nb_inputs){.dtype = in->dtype, .rows = rows, .cols = in->cols, .n_params = in->n_params};
+    nb_fixture_reset(fixture);
     if (nb_saved_statistics_add(&fixture->in, &fixture->c) != 0) return -1;
     const struct nb_layout_request q = {.wants = nb_buffers_wants(&fixture->c, false),
                                         .placement = NB_PLACE_SLAB,
@@ -374,7 +360,7 @@ static double draw_weight(const struct nb_fixture *fixture, uint64_t *random) {
     return bits & 1 && !fixture->c.formula.weight_offset ? -w : w;
 }
 
-static void set_parameters(struct nb_fixture *fixture, int64_t i, double w) {
+void nb_fixture_set_weight(struct nb_fixture *fixture, int64_t i, double w) {
     struct nb_inputs *in = &fixture->in;
     const double gamma = fixture->c.formula.weight_offset ? w - 1 : w;
     in->gamma_f32[i] = (float)gamma;
@@ -417,7 +403,7 @@ static void draw_weights(struct nb_fixture *fixture, bool overflows, double *wei
         /* in a backward call the four of a group share a weight */
         weights[i] = fixture->c.pass == NB_BACKWARD && i % 4 ? weights[i - 1] : draw_weight(fixture, random);
         if (overflows && i < 2) weights[i] = ldexp(weights[i], f->emax);
-        set_parameters(fixture, i, weights[i]);
+        nb_fixture_set_weight(fixture, i, weights[i]);
     }
 }
 

@@ -27,6 +27,8 @@ int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const s
                     const struct nb_inputs *in, int64_t rows);
 /* Inputs, eps and alpha as the case has them. */
 void nb_fixture_reset(struct nb_fixture *fixture);
+/* Parameter i: a weight of w, whatever its offset, and a beta of 0. */
+void nb_fixture_set_weight(struct nb_fixture *fixture, int64_t i, double w);
 /* Calls the kernel on rows [0, rows) in ranges of so many units (0: whole), y or dx poisoned before; a backward call is given the
  * statistics of x as it is now. result: y or dx, packed. -1 when it returned an error. */
 int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, void *result);

@@ -36,10 +36,6 @@ static struct nb_relation_result *conclude(struct trials *t, enum nb_relation re
     return r;
 }
 
-static void trial_fail(struct trials *t, enum nb_relation relation, const char *reason) {
-    conclude(t, relation, NB_BROKEN, reason);
-}
-
 static void trial_skip(struct trials *t, enum nb_relation relation, const char *reason) {
     conclude(t, relation, NB_NOT_PROMISED, reason)->figure = NAN;
 }
@@ -53,7 +49,7 @@ static bool is_skipped(struct trials *t, enum nb_relation relation, bool holds, 
 /* Calls, and takes y; false after a failure, which is judged. */
 static bool trial_call(struct trials *t, enum nb_relation relation, int64_t rows, int64_t range) {
     if (nb_fixture_call(t->fixture, rows, range, t->y) == 0) return true;
-    trial_fail(t, relation, "run() returned an error");
+    conclude(t, relation, NB_BROKEN, "run() returned an error");
     return false;
 }
 
@@ -107,17 +103,6 @@ static void negate(struct nb_fixture *fixture) {
     flip(fixture->in.running_mean, fixture->in.n_params, NB_F32);
 }
 
-/* Every gamma 1 and beta 0, whatever the weight's offset. */
-static void make_parameters_plain(struct nb_fixture *fixture) {
-    const double gamma = fixture->c.formula.weight_offset ? 0 : 1;
-    for (int64_t i = 0; i < fixture->in.n_params; i++) {
-        fixture->in.gamma_f32[i] = (float)gamma;
-        fixture->in.beta_f32[i] = 0;
-        nb_set(fixture->in.gamma_x, i, fixture->in.dtype, gamma);
-        nb_set(fixture->in.beta_x, i, fixture->in.dtype, 0);
-    }
-}
-
 /* ---- names, and JSON --------------------------------------------------------------------------------------------- */
 
 static const char *const verdicts[] = {"not_applicable", "passed", "failed", NULL};
@@ -131,15 +116,16 @@ static const struct nb_member result_members[] = {NB_MEMBER_NAMED(struct nb_rela
                                                   R_OPTIONAL(TEXT, reason),
                                                   NB_MEMBERS_END};
 
-#define RELATION_OPTIONAL(name, i)                                                                                     \
-    { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, true }
 #define RELATION(name, i)                                                                                              \
-    { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, false }
+    {                                                                                                                  \
+        name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members,                \
+            (i) == NB_REL_EXACT                                                                                        \
+    }
 const struct nb_member nb_metamorphic_members[] = {
-    RELATION("scale", NB_REL_SCALE),   RELATION("negate", NB_REL_NEGATE),        RELATION("permute", NB_REL_PERMUTE),
-    RELATION("shift", NB_REL_SHIFT),   RELATION("row_order", NB_REL_ROW_ORDER),  RELATION("batch", NB_REL_BATCH),
-    RELATION("ranges", NB_REL_RANGES), RELATION("twice", NB_REL_TWICE),          RELATION("squares", NB_REL_SQUARES),
-    RELATION("sum", NB_REL_SUM),       RELATION_OPTIONAL("exact", NB_REL_EXACT), NB_MEMBERS_END};
+    RELATION("scale", NB_REL_SCALE),   RELATION("negate", NB_REL_NEGATE),       RELATION("permute", NB_REL_PERMUTE),
+    RELATION("shift", NB_REL_SHIFT),   RELATION("row_order", NB_REL_ROW_ORDER), RELATION("batch", NB_REL_BATCH),
+    RELATION("ranges", NB_REL_RANGES), RELATION("twice", NB_REL_TWICE),         RELATION("squares", NB_REL_SQUARES),
+    RELATION("sum", NB_REL_SUM),       RELATION("exact", NB_REL_EXACT),         NB_MEMBERS_END};
 
 const char *nb_relation_name(enum nb_relation r) { return nb_metamorphic_members[r].name; }
 
@@ -377,6 +363,8 @@ static void try_permute(struct trials *t) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, seen = t->oracle->n_stats < cols ? t->oracle->n_stats : cols;
     const size_t bytes = (size_t)cols * t->fixture->item;
+    unsigned char *tensors[4];
+    const int n_tensors = tensors_by_row(in, tensors);
     if (is_skipped(t, NB_REL_PERMUTE, cols < 3, "fewer than 3 columns") ||
         is_skipped(t, NB_REL_PERMUTE, is_batchnorm(t) || t->fixture->c.op == NB_OP_DYT,
                    "nothing is summed along a row"))
@@ -386,11 +374,9 @@ static void try_permute(struct trials *t) {
     shuffle(place, 1, seen, t->fixture->c.seed + 1);
     shuffle(place, seen, cols, t->fixture->c.seed + 2);
     nb_fixture_reset(t->fixture);
-    for (int64_t r = 0; r < in->rows; r++) {
-        move_columns((unsigned char *)in->x + (size_t)r * bytes, cols, t->fixture->item, place);
-        if (in->residual)
-            move_columns((unsigned char *)in->residual + (size_t)r * bytes, cols, t->fixture->item, place);
-    }
+    for (int i = 0; i < n_tensors; i++)
+        for (int64_t r = 0; r < in->rows; r++)
+            move_columns(tensors[i] + (size_t)r * bytes, cols, t->fixture->item, place);
     move_columns(in->gamma_f32, cols, sizeof(float), place);
     move_columns(in->beta_f32, cols, sizeof(float), place);
     move_columns(in->gamma_x, cols, t->fixture->item, place);
@@ -502,7 +488,7 @@ static void try_residuals(struct trials *t) {
         return;
     }
     nb_fixture_reset(t->fixture);
-    make_parameters_plain(t->fixture);
+    for (int64_t i = 0; i < t->fixture->in.n_params; i++) nb_fixture_set_weight(t->fixture, i, 1);
     if (!trial_call(t, NB_REL_SQUARES, t->fixture->in.rows, 0)) return;
     nb_residuals(&t->bound, t->y, t->fixture->in.rows, &residuals);
     judge_residual(t, NB_REL_SQUARES, &residuals.squares, "the mean of y^2 is not v / (v + eps)");
