@@ -78,14 +78,9 @@ static bool same_inputs(const struct nb_case *a, const struct nb_case *b) {
 
 /* Inputs that serve case i and those behind it with the same ones. */
 static int make_inputs(struct nb_workplace *w, int i) {
-    const struct nb_case *cases = w->job.cases;
-    nb_inputs_release(&w->inputs);
-    if (nb_inputs_init(&w->inputs, &cases[i]) != 0) return -1;
-    for (int j = i + 1; j < w->job.n_cases && same_inputs(&cases[i], &cases[j]); j++)
-        if (cases[j].op != cases[j - 1].op && nb_inputs_add(&w->inputs, &cases[j]) != 0) return -1;
-    for (int j = i; j < w->job.n_cases && same_inputs(&cases[i], &cases[j]); j++)
-        if (nb_saved_statistics_add(&w->inputs, &cases[j]) != 0) return -1;
-    return 0;
+    int end = i + 1;
+    while (end < w->job.n_cases && same_inputs(&w->job.cases[i], &w->job.cases[end])) end++;
+    return nb_worker_make_inputs(w, i, end);
 }
 
 /* What neighbouring cases of one mathematics share. */
@@ -178,11 +173,7 @@ static int check_cases(struct nb_workplace *w) {
         nb_worked("check", job->entries[i]->file, 1, (double)c->shape.rows * (double)c->shape.cols);
         const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);
         if (truth.of && (other_inputs || !same_mathematics(truth.of, c))) release_truth(&truth);
-        if (other_inputs && make_inputs(w, i) != 0) {
-            nb_worker_at(w, -1);
-            nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
-            return -1;
-        }
+        if (other_inputs && make_inputs(w, i) != 0) return -1;
         if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
         goes_on = nb_worker_apart(w, i, check_one, &truth) && !truth.device_is_lost;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A trial of the copies that a group's cases may be timed beside: for each pattern of loads and stores among its cases, the baseline copies with that
- * pattern. */
+/* A trial of the copies that a group's cases may be timed beside: for each of the job's cases, one of each pattern of loads and stores, the
+ * baseline copies with that pattern. */
 #include <math.h>
 
 #include "src/core/cpu.h"
@@ -56,16 +56,14 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
                                                 .device = bench.options.device};
     nb_bench_time(&bench);
     for (int i = 0; i < bench.n; i++) {
-        cJSON *copy = cJSON_CreateObject();
+        cJSON *copy = nb_json_add_object(out);
         nb_json_text(copy, "variant", entries[i]->id);
         nb_json_number(copy, "ns", paired_ns(&arms[i], &arms[0]));
-        cJSON_AddItemToArray(out, copy);
     }
     return 0;
 }
 
 static int copies_job(struct nb_workplace *w) {
-    bool tried[4][4] = {{false}};
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "copies");
     cJSON *copies = cJSON_AddArrayToObject(line, "copies");
@@ -73,8 +71,6 @@ static int copies_job(struct nb_workplace *w) {
         const struct nb_case *c = &w->job.cases[i];
         int n_loads, n_stores;
         nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-        if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || tried[n_loads][n_stores]) continue;
-        tried[n_loads][n_stores] = true;
         if (try_copies(w, c, n_loads, n_stores, copies) != 0) nb_warn("no copy for %s", w->job.asked[i].key);
     }
     nb_worker_say(line);

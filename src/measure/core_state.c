@@ -41,9 +41,9 @@ static struct nb_floor *find(const struct nb_floors *f, int cpu, int threads) {
 static struct nb_floor *find_or_add(struct nb_floors *f, int cpu, int threads) {
     struct nb_floor *known = find(f, cpu, threads);
     if (known) return known;
-    f->cpus = nb_realloc(f->cpus, f->n + 1, sizeof *f->cpus);
-    f->cpus[f->n] = (struct nb_floor){.cpu = cpu, .threads = threads, .kept = NAN};
-    return &f->cpus[f->n++];
+    struct nb_floor *added = NB_PUSH(f->cpus, f->n);
+    *added = (struct nb_floor){.cpu = cpu, .threads = threads, .kept = NAN};
+    return added;
 }
 
 static const double bin = 0.005, window = 0.04; /* logarithms */
@@ -111,32 +111,22 @@ void nb_floors_take(struct nb_floors *f, int cpu, int threads, const double *pro
     }
 }
 
-static size_t count_probes(const cJSON *arms) {
-    size_t n = 0;
-    const cJSON *arm;
-    cJSON_ArrayForEach(arm, arms) n += (size_t)cJSON_GetArraySize(nb_json_get(arm, "probe"));
-    return n;
-}
-static size_t add_probes(const cJSON *arms, double *probes) {
-    size_t n = 0;
+static void add_probes(const cJSON *arms, double **probes, size_t *n) {
     const cJSON *arm, *probe;
     cJSON_ArrayForEach(arm, arms) {
-        cJSON_ArrayForEach(probe, nb_json_get(arm, "probe")) probes[n++] =
+        cJSON_ArrayForEach(probe, nb_json_get(arm, "probe")) * NB_PUSH(*probes, *n) =
             cJSON_IsNumber(probe) ? probe->valuedouble : (double)NAN;
     }
-    return n;
 }
 
 void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
     static const char *const lists[] = {"cases", "copies", "arms"};
     int threads;
     const int cpu = place_of(line, &threads);
+    double *probes freed = NULL;
     size_t n = 0;
     if (cpu < 0 || threads < 0) return;
-    for (int i = 0; i < 3; i++) n += count_probes(nb_json_get(line, lists[i]));
-    double *probes freed = nb_alloc(n + 1, sizeof *probes);
-    n = 0;
-    for (int i = 0; i < 3; i++) n += add_probes(nb_json_get(line, lists[i]), probes + n);
+    for (int i = 0; i < 3; i++) add_probes(nb_json_get(line, lists[i]), &probes, &n);
     nb_floors_take(f, cpu, threads, probes, n);
     const double clock_ghz = nb_json_get_number(nb_json_get(line, "core"), "clock_ghz");
     struct nb_floor *c = clock_ghz > 0 && isfinite(clock_ghz) ? find_or_add(f, cpu, threads) : NULL;

@@ -314,14 +314,10 @@ static const struct source source_perf_event = {"perf_event", "perf_software", p
 
 static int usage_now(enum usage usage, double *value) {
     struct rusage r;
-    struct timespec t;
-    if (usage == USAGE_CPU_NS) {
-        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return -1;
-        *value = (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-        return 0;
-    }
     if (getrusage(RUSAGE_THREAD, &r) != 0) return -1;
-    *value = (double)(usage == USAGE_FAULTS ? r.ru_minflt + r.ru_majflt : r.ru_nvcsw + r.ru_nivcsw);
+    *value = usage == USAGE_CPU_NS   ? thread_ns()
+             : usage == USAGE_FAULTS ? (double)(r.ru_minflt + r.ru_majflt)
+                                     : (double)(r.ru_nvcsw + r.ru_nivcsw);
     return 0;
 }
 

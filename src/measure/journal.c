@@ -402,10 +402,9 @@ static void add_head(cJSON *run, const struct nb_plan *plan, int shard, int n_sh
 /* Each variant once, in the order of its first case. */
 static void add_kernel(cJSON *kernels, struct nb_text_map *known, const struct nb_case *c) {
     if (nb_text_map_find(known, c->variant) != NB_NOWHERE) return;
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(kernels);
     nb_kernel_fields_to_json(json, c);
     nb_text_map_add(known, nb_json_get_text(json, "variant"), 0);
-    cJSON_AddItemToArray(kernels, json);
 }
 
 /* A skipped case has no struct nb_case in the plan; its variant is what the key begins with. */
@@ -430,7 +429,7 @@ static void add_labels(cJSON *json, const struct nb_plan *plan, const struct nb_
 }
 
 static void add_group(cJSON *groups, const struct nb_plan *plan, const struct nb_group *group) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(groups);
     nb_json_number(json, "index", (double)group->index);
     nb_json_number(json, "part", group->part);
     if (group->single_width) nb_json_number(json, "family", (double)group->family);
@@ -438,15 +437,13 @@ static void add_group(cJSON *groups, const struct nb_plan *plan, const struct nb
     for (size_t i = 0; i < group->n; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[group->cases[i]]));
     nb_json_number(json, "reference", (double)group->reference);
     if (plan->labels.n > 0) add_labels(json, plan, group);
-    cJSON_AddItemToArray(groups, json);
 }
 
 static void add_skip(cJSON *skips, const struct nb_skip *skip) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(skips);
     nb_json_text(json, "reason", skip->reason);
     nb_json_number(json, "count", (double)skip->n);
     if (skip->key) nb_json_text(json, "key", skip->key);
-    cJSON_AddItemToArray(skips, json);
 }
 
 /* [{"name","source","text"}] */

@@ -300,11 +300,11 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
     }
 }
 
-static void run_amount(struct nb_arm *arm, struct launch *l, int64_t amount) {
+static void run_amount(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t amount) {
     if (arm->chunked)
-        run_rows(arm, l->pool, &l->cursor, amount);
+        run_rows(arm, pool, at, amount);
     else
-        run_calls(arm, l->pool, &l->cursor, amount);
+        run_calls(arm, pool, at, amount);
 }
 
 /* Seconds of the sample, with each reading of the clock between two of the system's own: a kernel can put a clock of its own in the
@@ -312,7 +312,7 @@ static void run_amount(struct nb_arm *arm, struct launch *l, int64_t amount) {
 static double time_with_proof(struct nb_arm *arm, struct launch *l, int64_t amount) {
     const double slack = 2e-6;
     const double before = nb_system_now_s(), begin = nb_now_s(), behind = nb_system_now_s();
-    run_amount(arm, l, amount);
+    run_amount(arm, l->pool, &l->cursor, amount);
     const double ahead = nb_system_now_s(), end = nb_now_s(), after = nb_system_now_s();
     if (begin < before - slack || begin > behind + slack || end < ahead - slack || end > after + slack) {
         arm->is_wrong = true;
@@ -341,17 +341,20 @@ static void fail_on_device(struct nb_arm *arm, const struct nb_device_api *devic
     arm->error = outside ? arm->error : -1;
 }
 
+static void drop_graph(struct nb_arm *arm, const struct nb_device_api *device) {
+    if (arm->graph) device->release_graph(arm->graph);
+    arm->graph = NULL;
+}
+
 /* The arm's graph, of as many calls as a sample has; where they cannot be captured there is none. */
 static void capture(struct nb_arm *arm, struct launch *l) {
     const struct nb_device_api *device = l->options->device;
     struct cursor at = {.n_sets = l->cursor.n_sets};
-    if (arm->graph) device->release_graph(arm->graph);
-    arm->graph = NULL;
+    drop_graph(arm, device);
     if (device->capture_begin() != 0) return;
     run_calls(arm, l->pool, &at, arm->per_sample);
     if (device->capture_end(&arm->graph) == 0 && !arm->error) return;
-    if (arm->graph) device->release_graph(arm->graph);
-    arm->graph = NULL;
+    drop_graph(arm, device);
     arm->error = 0; /* uncaptured, its calls may well be right */
 }
 
@@ -452,7 +455,7 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
         elapsed = time_with_proof(arm, l, amount);
     } else {
         const double begin = nb_now_s();
-        run_amount(arm, l, amount);
+        run_amount(arm, l->pool, &l->cursor, amount);
         elapsed = nb_now_s() - begin;
     }
     call_apart(arm, l, amount);
@@ -641,14 +644,6 @@ static void shuffle(int *order, int n, uint64_t *random) {
     }
 }
 
-static void reverse(int *order, int n) {
-    for (int i = 0; i < n / 2; i++) {
-        int swap = order[i];
-        order[i] = order[n - 1 - i];
-        order[n - 1 - i] = swap;
-    }
-}
-
 static void watch(const struct launch *l, const struct nb_arm *arms, int arm) {
     const struct nb_measure_options *options = l->options;
     if (options->watched) nb_faults_set_buffers(&options->watched[arms[arm].home + l->cursor.set]);
@@ -656,7 +651,7 @@ static void watch(const struct launch *l, const struct nb_arm *arms, int arm) {
     if (options->beats) *options->beats = *options->beats + 1;
 }
 
-static bool has_program(const struct nb_arm *arms, int n_arms) {
+bool nb_arms_have_program(const struct nb_arm *arms, int n_arms) {
     for (int a = 0; a < n_arms; a++)
         if (nb_kernel_is_of_program(arms[a].entry->kernel)) return true;
     return false;
@@ -728,25 +723,24 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     disturbance_begin(noise, &before, nb_pool_threads(pool), options->device);
     l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
     for (int block = 0; block < options->blocks; block++) {
-        if (block % 2 == 0)
-            shuffle(order, n_arms, &random);
-        else
-            reverse(order, n_arms);
+        if (block % 2 == 0) shuffle(order, n_arms, &random);
         begin_block(&l, (uint64_t)arms[0].c->shape.rows);
         wait_for_quiet(&l);
-        for (int i = 0; i < n_arms; i++) take_turn(arms, order[i], &l, block, i);
+        for (int i = 0; i < n_arms; i++) /* by turns an order, and its reverse */
+            take_turn(arms, order[block % 2 ? n_arms - 1 - i : i], &l, block, i);
         if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before, options->device);
-    if (options->device || has_program(arms, n_arms))
+    if (options->device || nb_arms_have_program(arms, n_arms))
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);
     exchange_rows(&l.exchange); /* back */
     blame_who_changed_inputs(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
-    for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
-    for (int a = 0; a < n_arms; a++)
-        if (arms[a].graph) options->device->release_graph(arms[a].graph), arms[a].graph = NULL;
+    for (int a = 0; a < n_arms; a++) {
+        arms[a].spoils_every = 0;
+        drop_graph(&arms[a], options->device);
+    }
 }
 
 /* ---- after timing, and before ---- */
@@ -778,10 +772,7 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
     *first_row = 0;
     if (nb_buffers_to_device(set) != 0) return false;
     const struct nb_fp_state state = nb_fp_state();
-    if (arm->chunked)
-        run_rows(arm, pool, &at, rows);
-    else
-        run_calls(arm, pool, &at, 1);
+    run_amount(arm, pool, &at, arm->chunked ? rows : 1);
     nb_fp_state_set(state);
     if (nb_buffers_from_device(set) != 0) return false;
     *first_row = nb_digests_differ(set, arm->c, rows, digests);

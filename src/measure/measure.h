@@ -75,6 +75,9 @@ struct nb_measure_options {
 /* May a part of the rows be a call of its own? */
 bool nb_measure_goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call);
 
+/* Is any of them another process's? */
+bool nb_arms_have_program(const struct nb_arm *arms, int n_arms);
+
 /* Chooses each arm's sample, then fills its sample_ns. */
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise);

@@ -27,48 +27,45 @@ static int read_positions(struct nb_samples *s, const cJSON *positions) {
 }
 
 /* Blocks by their numbers. */
-static int read_blocks(bool *is_listed, size_t n, const cJSON *list, const char *name) {
+static int read_preempted(bool *preempted, size_t n, const cJSON *list) {
     const cJSON *item;
-    if (list && !cJSON_IsArray(list)) return nb_error("\"%s\" is no list of blocks", name);
+    if (list && !cJSON_IsArray(list)) return nb_error("\"preempted\" is no list of blocks");
     cJSON_ArrayForEach(item, list) {
         const double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"%s\" names no block", name);
-        is_listed[(size_t)at] = true;
+        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"preempted\" names no block");
+        preempted[(size_t)at] = true;
+    }
+    return 0;
+}
+
+static int read_positive(double *values, const cJSON *list, const char *what) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        const bool known = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
+        if (!known && !cJSON_IsNull(item)) return nb_error("%s is neither positive nor null", what);
+        *values++ = known ? item->valuedouble : (double)NAN;
     }
     return 0;
 }
 
 static int read_probes(struct nb_samples *s, const cJSON *probes) {
     double *probe = nb_alloc(s->n, sizeof *probe);
-    const cJSON *item;
-    size_t block = 0;
     s->probe = probe;
     if ((size_t)cJSON_GetArraySize(probes) != s->n)
         return nb_error("\"probe\" is not of as many blocks as the samples");
-    cJSON_ArrayForEach(item, probes) {
-        const bool known = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
-        if (!known && !cJSON_IsNull(item)) return nb_error("a probe is neither positive nor null");
-        probe[block++] = known ? item->valuedouble : (double)NAN;
-    }
-    return 0;
+    return read_positive(probe, probes, "a probe");
 }
 
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
-    const cJSON *samples = nb_json_get(arm, "sample_ns"), *item;
+    const cJSON *samples = nb_json_get(arm, "sample_ns");
     const cJSON *positions = nb_json_get(arm, "position");
     const cJSON *probes = nb_json_get(arm, "probe");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
     bool *preempted = nb_alloc(n, sizeof *preempted);
-    size_t block = 0;
     *s = (struct nb_samples){.ns = ns, .preempted = preempted, .n = n, .floor = floor};
-    cJSON_ArrayForEach(item, samples) {
-        const bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
-        if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
-        ns[block++] = time ? item->valuedouble : (double)NAN;
-    }
-    const cJSON *list = nb_json_get(arm, "preempted");
-    if (read_blocks(preempted, n, list, "preempted") != 0) return -1;
+    if (read_positive(ns, samples, "a sample's time") != 0) return -1;
+    if (read_preempted(preempted, n, nb_json_get(arm, "preempted")) != 0) return -1;
     if (positions && read_positions(s, positions) != 0) return -1;
     return probes ? read_probes(s, probes) : 0;
 }
@@ -265,8 +262,7 @@ static int take_case(struct nb_sample_table *s, const cJSON *json, struct nb_sam
         nb_samples_release(&row.samples);
         return -1;
     }
-    c->rows = nb_realloc(c->rows, c->n + 1, sizeof *c->rows);
-    c->rows[c->n++] = row;
+    *NB_PUSH(c->rows, c->n) = row;
     if ((size_t)row.launch >= s->n_launches) s->n_launches = (size_t)row.launch + 1;
     return 0;
 }

@@ -305,8 +305,7 @@ static void list_threads(struct threads *t) {
     for (struct dirent *e; folder && (e = readdir(folder)) != NULL;) {
         const pid_t id = (pid_t)atoi(e->d_name);
         if (id <= 0 || id == self) continue;
-        t->ids = nb_realloc(t->ids, t->n + 1, sizeof *t->ids);
-        t->ids[t->n++] = id;
+        *NB_PUSH(t->ids, t->n) = id;
     }
     if (folder) closedir(folder);
     if (nb_cpu_emulator()) leave_out_emulators(t);

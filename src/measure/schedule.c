@@ -359,11 +359,7 @@ int nb_schedule_take_back(struct nb_schedule *s, double left_s) {
 /* ---- rounds ------------------------------------------------------------------------------------------------------- */
 
 int nb_schedule_unit_size(const struct nb_plan *plan, int first) {
-    int n = 1;
-    while (plan->groups[first].single_width && (size_t)(first + n) < plan->n_groups &&
-           plan->groups[first + n].family == plan->groups[first].family)
-        n++;
-    return n;
+    return plan->groups[first].single_width ? part_size(plan, first) : 1;
 }
 
 struct unit {

@@ -23,10 +23,6 @@
 
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 
-static const struct nb_case *case_at(const struct nb_plan *plan, int group, int index) {
-    return &plan->cases[plan->groups[group].cases[index]];
-}
-
 /* The index of a key in a group, or -1. */
 static int find_case(const struct nb_plan *plan, int group, const char *key) {
     const struct nb_group *g = &plan->groups[group];
@@ -342,7 +338,7 @@ static bool is_over(const struct session *v) {
 
 /* Of a group's row digests. */
 static int64_t digest_bytes(const struct nb_plan *plan, int group) {
-    const int64_t rows = case_at(plan, group, 0)->shape.rows;
+    const int64_t rows = plan->cases[plan->groups[group].cases[0]].shape.rows;
     return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
 }
 
@@ -365,12 +361,17 @@ static double silence(const struct session *v) {
     return limit_s + silence_s_per_element * largest;
 }
 
+/* Its place among the members, or -1. */
+static int find_member(const struct session *v, int member) {
+    for (int i = 0; i < v->n; i++)
+        if (v->members[i] == member) return i;
+    return -1;
+}
+
 /* Is the key one of those sent? */
 static bool was_sent(const struct session *v, const char *key) {
-    const int member = find_case(v->run->plan, v->number, key);
-    for (int i = 0; member >= 0 && i < n_sent(v); i++)
-        if (v->members[i] == member) return true;
-    return false;
+    const int at = find_member(v, find_case(v->run->plan, v->number, key));
+    return at >= 0 && at < n_sent(v);
 }
 
 static bool can_read_launch(const struct session *v, const cJSON *line) {
@@ -547,13 +548,6 @@ static void work(struct session *v, const char *kind) {
     pthread_mutex_unlock(&run->shared);
 }
 
-/* Its place among the members, or -1. */
-static int find_member(const struct session *v, int member) {
-    for (int i = 0; i < v->n; i++)
-        if (v->members[i] == member) return i;
-    return -1;
-}
-
 /* Drops the answered cases from the members; with take_statuses those not in the journal are the run's from now on. Returns the case that the
  * worker ended at: an index of the group, or -1. */
 static int settle(struct session *v, bool take_statuses) {
@@ -664,14 +658,12 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         }
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        if (at >= 0 || (sent == 1 && v.n == before)) {
-            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
-            leave_out(&v, at >= 0 ? at : 0);
-            give_up_hung(&v);
-        } else {
-            v.alone =
-                v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */
-        }
+        const int blamed = at < 0 && sent == 1 && v.n == before ? 0 : at;
+        v.alone |= blamed < 0 && v.n > 0; /* before the first case, or behind the last: which one shows when alone */
+        if (blamed < 0) continue;
+        fail(&v, v.members[blamed], status, reason);
+        leave_out(&v, blamed);
+        give_up_hung(&v);
     }
     if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
     release_session(&v);
@@ -725,16 +717,12 @@ int nb_session_copies(struct nb_run *run, int group) {
 /* All members in one worker. True: the launch came to its end, and nothing went wrong in it. */
 static bool launch_together(struct session *v) {
     const cJSON *line;
-    bool whole = false, failed = false;
     cJSON_Delete(v->answers);
     v->answers = cJSON_CreateArray();
     work(v, "launch");
-    cJSON_ArrayForEach(line, v->answers) {
-        const bool is_launch = strcmp(nb_json_get_text(line, "type"), "launch") == 0;
-        whole |= is_launch;
-        failed |= !is_launch;
-    }
-    return whole && !failed;
+    bool whole = cJSON_GetArraySize(v->answers) > 0;
+    cJSON_ArrayForEach(line, v->answers) whole &= nb_json_is(line, "type", "launch");
+    return whole;
 }
 
 /* What went wrong in a worker that had but one case is that case's. */
@@ -804,11 +792,10 @@ int nb_session_launch(struct nb_run *run, int group, int launch) {
 /* A case without counters has been checked and timed all right: they are missing, no more. */
 static void add_uncounted(struct session *v, int member, const char *what, const char *reason) {
     struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
-    cJSON *c = cJSON_CreateObject();
+    cJSON *c = nb_json_add_object(v->answers);
     snprintf(counter.reason, sizeof counter.reason, "%s%.80s", what, reason);
     nb_json_text(c, "key", key_of(v, member));
     cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_json_of_members(nb_counter_members, &counter));
-    cJSON_AddItemToArray(v->answers, c);
 }
 
 static void write_counters(struct session *v, double elapsed_s) {

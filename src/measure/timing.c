@@ -46,8 +46,7 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
     if (!isfinite(v.time.ln[NB_ANY_STATE])) return;
     l->contention.n_probed += contention.n_probed;
     l->contention.n_contended += contention.n_contended;
-    l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
-    l->values[l->n++] = v;
+    *NB_PUSH(l->values, l->n) = v;
     count_samples(l, own, copy);
     l->steal_ms += noise->steal_ms;
     l->involuntary += noise->involuntary;

@@ -258,12 +258,6 @@ static int n_layouts(double set_bytes) {
     return n < 1 ? 1 : n > MOST_LAYOUTS ? MOST_LAYOUTS : (int)n;
 }
 
-static bool has_program(const struct nb_bench *b) {
-    bool has = false;
-    for (int a = 0; a < b->n; a++) has |= nb_kernel_is_of_program(b->arms[a].entry->kernel);
-    return has;
-}
-
 /* A copy of one tensor leaves the other pair of its pattern alone: laid out for nothing, it was half of what cold cases fill. */
 static uint32_t wants_of(const struct nb_arm *arm) {
     const struct nb_kernel *k = arm->entry->kernel;
@@ -282,7 +276,8 @@ static int init_sets(struct nb_bench *b, const struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const struct nb_device_api *const device = nb_device_of(arms[0].entry->kernel->backend);
     const bool hot = job->cold_bytes == 0, hot_on_host = hot && nb_device_is_host(device);
-    const bool in_one = nb_device_is_host(device) && !has_program(b); /* a message to a program goes through all sets */
+    const bool in_one =
+        nb_device_is_host(device) && !nb_arms_have_program(arms, n_arms); /* its message is of all sets */
     struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
                                   .rows = job->cases[0].shape.rows,
                                   .pad = job->cases[0].pad,
@@ -446,14 +441,15 @@ void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with
 
 /* ---- start -------------------------------------------------------------------------------------------------------- */
 
-/* Inputs that serve every case of the job. */
-static int init_inputs(struct nb_workplace *w) {
-    if (nb_inputs_init(&w->inputs, &w->job.cases[0]) != 0) return -1;
-    for (int i = 1; i < w->job.n_cases; i++)
-        if (nb_inputs_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
-    for (int i = 0; i < w->job.n_cases; i++)
-        if (nb_saved_statistics_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
-    return 0;
+int nb_worker_make_inputs(struct nb_workplace *w, int from, int to) {
+    const struct nb_case *cases = w->job.cases;
+    nb_inputs_release(&w->inputs);
+    int result = nb_inputs_init(&w->inputs, &cases[from]);
+    for (int i = from + 1; i < to && result == 0; i++)
+        if (cases[i].op != cases[i - 1].op) result = nb_inputs_add(&w->inputs, &cases[i]);
+    for (int i = from; i < to && result == 0; i++) result = nb_saved_statistics_add(&w->inputs, &cases[i]);
+    if (result != 0) nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
+    return result;
 }
 
 static char *read_all(int fd) {
@@ -463,8 +459,10 @@ static char *read_all(int fd) {
     return pread(fd, text, (size_t)st.st_size, 0) == st.st_size ? text : (free(text), NULL);
 }
 
+/* fd: -1: of no file. */
 static void *map_shared(int fd, int64_t at, int64_t bytes, bool may_write) {
-    void *p = mmap(NULL, (size_t)bytes, PROT_READ | (may_write ? PROT_WRITE : 0), MAP_SHARED, fd, at);
+    const int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | (may_write ? PROT_WRITE : 0), flags, fd, at);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -517,11 +515,6 @@ static int open_kernels(struct nb_workplace *w, int first, int n) {
 
 /* ---- a process for each case -------------------------------------------------------------------------------------- */
 
-static void *map_anonymous(int64_t bytes) {
-    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 static void die_alike(int status) {
     if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
     signal(WTERMSIG(status), SIG_DFL);
@@ -551,7 +544,7 @@ bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workp
         work(w, i, arg);
         return !has_foreign_plugin(&w->job);
     }
-    uint64_t *const digests = w->digests ? map_anonymous(w->job.digests_bytes) : NULL;
+    uint64_t *const digests = w->digests ? map_shared(-1, 0, w->job.digests_bytes, true) : NULL;
     fflush(NULL);
     const pid_t pid = w->digests && !digests ? -1 : fork();
     if (pid == 0) {
@@ -602,10 +595,7 @@ int nb_worker_main(void) {
     opened = !w.job.type->apart;
     if (opened && open_kernels(&w, 0, w.job.n_cases) != 0) goto out;
     nb_faults_watch();
-    if (!w.job.type->own_inputs && init_inputs(&w) != 0) {
-        nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
-        goto out;
-    }
+    if (!w.job.type->own_inputs && nb_worker_make_inputs(&w, 0, w.job.n_cases) != 0) goto out;
     result = work_below(&w, (size_t)(w.job.seed % 256) * 16) == 0 ? 0 : 1;
 out:
     nb_inputs_release(&w.inputs);

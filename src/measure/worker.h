@@ -29,6 +29,8 @@ struct nb_workplace {
 void nb_worker_say(cJSON *json);
 /* Last words of a worker that cannot work, which is no case's fault. */
 void nb_worker_say_skipped(const char *reason);
+/* Inputs that serve cases [from, to) of the job. -1 after nb_worker_say_skipped(). */
+int nb_worker_make_inputs(struct nb_workplace *w, int from, int to);
 /* Tells the parent which case is under way; -1: none. */
 void nb_worker_at(struct nb_workplace *w, int current);
 /* Digests of a case's result, nb_n_digests() of them; null when there are none. */
