@@ -69,10 +69,10 @@ int peer_use(const char *library, char *reason, size_t n) { return (void)library
 const char *peer_version(void) { return "none"; }
 int peer_open(int n_threads) { return n_threads; }
 void peer_close(void) {}
-const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, "none"; }
-int peer_run(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, -1; }
-const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) { return (void)v, (void)call, "none"; }
-void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel) { (void)v, (void)kernel; }
+const char *peer_applicable(const struct nb_kernel *k, const struct nb_call *call) { return (void)k, (void)call, "none"; }
+int peer_run(const struct nb_kernel *k, const struct nb_call *call) { return (void)k, (void)call, -1; }
+const char *peer_implementation(const struct nb_kernel *k, const struct nb_call *call) { return (void)k, (void)call, "none"; }
+void peer_describe(struct nb_kernel *k) { (void)k; }
 C
     prefix/bin/normbench peers ggml >out 2>log || fail "normbench peers: $(cat log)"
     [ ! -s out ] || fail "normbench peers prints what is no data: $(cat out)"
