@@ -37,8 +37,10 @@ size_t nb_figure_entry(struct nb_figure *f, const char *label) { return find_or_
 size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, name); }
 
 static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, bool law) {
-    for (struct nb_line *line = f->lines; line < f->lines + f->n_lines; line++)
+    for (size_t i = 0; i < f->n_lines; i++) {
+        struct nb_line *line = &f->lines[i];
         if (line->panel == panel && line->entry == entry && line->law == law) return line;
+    }
     struct nb_line *added = NB_PUSH(f->lines, f->n_lines);
     *added = (struct nb_line){.panel = panel, .entry = entry, .law = law};
     return added;

@@ -178,9 +178,9 @@ struct range {
     double least, most, least_positive;
 };
 
-/* Each point `at` of each `line` of a panel. */
+/* Each point `at` of each `line` of a panel; there may be none, and no array. */
 #define for_points(at, line, f, panel_of)                                                                              \
-    for (const struct nb_line *line = (f)->lines; line < (f)->lines + (f)->n_lines; line++)                            \
+    for (const struct nb_line *line = (f)->lines; line && line < (f)->lines + (f)->n_lines; line++)                    \
         for (const struct nb_point *at = line->points; line->panel == (panel_of) && at < line->points + line->n; at++)
 
 static void widen(struct range *r, double value) {
