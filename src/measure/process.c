@@ -385,7 +385,8 @@ static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *
     const int job_fd released_by(nb_fd_release) = memory_file("normbench-job", text, strlen(text));
     const bool is_open = job_fd >= 0 && nb_answers_open(&reader.answers, ends) == 0;
     if (!is_open || !(shared = make_shared(&shared_fd, reader.answers.secret))) error = errno ? errno : ENOMEM;
-    const int memory_fd = job->cold_bytes > 0 ? nb_kept_memory_lend() : -1;
+    /* Not where a plugin runs: a process that it leaves behind would share the memory of later workers. */
+    const int memory_fd = job->cold_bytes > 0 && job->n_plugins == 0 ? nb_kept_memory_lend() : -1;
     if (!error) {
         const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd, programs_fd, memory_fd};
         nb_worked("process", NULL, 1, 0);
