@@ -311,12 +311,10 @@ static struct nb_interval eager_us(const struct measured *m) {
     enum { OPERATORS = 6 }; /* power, mean, addition of eps, root, two products */
     const struct nb_results *r = m->all.results[NB_PLAN_EAGER];
     for (size_t i = 0; r && i < r->n; i++) {
-        const struct nb_interval *t = &r->records[i].timing.time_ns;
-        const double scale = 1e-3 / OPERATORS;
         if (r->records[i].c.is_peer && r->records[i].has_timing)
-            return (struct nb_interval){scale * t->value, scale * t->low, scale * t->high};
+            return nb_interval_times(r->records[i].timing.time_ns, 1e-3 / OPERATORS);
     }
-    return (struct nb_interval){NAN, NAN, NAN};
+    return NB_NO_INTERVAL;
 }
 
 /* ---- everything that is measured ---- */

@@ -96,7 +96,7 @@ static void note_machines(const struct nb_results *results) {
 }
 
 static void note_names(const cJSON *meta) {
-    struct nb_strbuf lines released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf lines released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_meta_machines(meta, &lines);
     for (char *rest = lines.text, *line; (line = strsep(&rest, "\n")) != NULL;)
         if (*line) nb_note("%s", line);

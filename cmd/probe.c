@@ -13,7 +13,6 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
-#include "src/measure/launcher.h"
 #include "src/programs/program_process.h"
 
 static const char help[] =
@@ -96,38 +95,20 @@ static int nothing_matches(const struct probe_options *o) {
     return NB_EXIT_USAGE;
 }
 
-/* ---- answers ---- */
-
-struct answers {
-    cJSON **answers; /* of each case; null: not asked */
-    int n_failed;
-};
-
-static void take(int i, cJSON *answer, void *arg) {
-    struct answers *all = arg;
-    const char *status = nb_json_get_text(answer, "status");
-    all->answers[i] = answer;
-    all->n_failed += !status || strcmp(status, "ok") != 0;
-}
-
 /* ---- the command ---- */
 
 static int ask(const struct probe_options *o, const struct nb_case *cases, int n) {
-    struct answers answers = {.answers = nb_alloc((unsigned long long)n, sizeof *answers.answers)};
-    const struct nb_study study = {.kind = "probe",
-                                   .cases = cases,
-                                   .n_cases = n,
-                                   .plugins = (const char **)o->plugins.items,
-                                   .n_plugins = (int)o->plugins.n,
-                                   .silence_s = o->case_timeout_s,
-                                   .label = "probing"};
-    const int ended = nb_study_run(&study, take, &answers);
-    if (ended >= 0) nb_probes_print(cases, answers.answers, n, o->format, stdout);
-    for (int i = 0; i < n; i++) cJSON_Delete(answers.answers[i]);
-    free(answers.answers);
+    cJSON **answers freed = nb_alloc((unsigned long long)n, sizeof *answers);
+    bool failed = false;
+    const int ended = nb_probe_cases(cases, n, &o->plugins, o->case_timeout_s, answers);
+    if (ended >= 0) nb_probes_print(cases, answers, n, o->format, stdout);
+    for (int i = 0; i < n; i++) {
+        failed |= answers[i] && !nb_json_is(answers[i], "status", "ok");
+        cJSON_Delete(answers[i]);
+    }
     if (ended < 0) return NB_EXIT_USAGE;
     if (ended > 0) return nb_ended_by(ended, "probe", NULL);
-    return answers.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
+    return failed ? NB_EXIT_FAILED : NB_EXIT_OK;
 }
 
 static void release(struct probe_options *o) {

@@ -15,7 +15,6 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/lab/probe/probe.h"
-#include "src/measure/launcher.h"
 #include "src/record/grade.h"
 #include "src/record/record.h"
 
@@ -187,8 +186,6 @@ static int make_config(const struct subjects *s, struct nb_config *config) {
 
 /* ---- what they do inside ----------------------------------------------------------------------------------------------- */
 
-static void take_answer(int i, cJSON *answer, void *asked) { ((struct subject **)asked)[i]->answer = answer; }
-
 /* One that crashed, hung or harmed memory would do so again. What a wrong one does inside says more than its errors. */
 static bool can_be_probed(const struct nb_results *results, const struct nb_entry *e) {
     size_t n = 0;
@@ -206,6 +203,7 @@ static bool can_be_probed(const struct nb_results *results, const struct nb_entr
 static int probe(const struct try_options *o, const struct subjects *s, const struct nb_results *results) {
     struct nb_case *cases freed = nb_alloc(s->n, sizeof *cases);
     struct subject **asked freed = nb_alloc(s->n, sizeof *asked);
+    cJSON **answers freed = nb_alloc(s->n, sizeof *answers);
     int n = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct subject *one = &s->items[i];
@@ -217,14 +215,10 @@ static int probe(const struct try_options *o, const struct subjects *s, const st
         cases[n] = one->probed;
         asked[n++] = one;
     }
-    const struct nb_study study = {.kind = "probe",
-                                   .cases = cases,
-                                   .n_cases = n,
-                                   .plugins = (const char **)o->request.plugins.items,
-                                   .n_plugins = (int)o->request.plugins.n,
-                                   .silence_s = fmin(o->case_timeout_s, LATE_TIMEOUT_S),
-                                   .label = "probing"};
-    return n > 0 ? nb_study_run(&study, take_answer, asked) : 0;
+    const double silence_s = fmin(o->case_timeout_s, LATE_TIMEOUT_S);
+    const int ended = n > 0 ? nb_probe_cases(cases, n, &o->request.plugins, silence_s, answers) : 0;
+    for (int i = 0; i < n; i++) asked[i]->answer = answers[i];
+    return ended;
 }
 
 /* ---- the answers ------------------------------------------------------------------------------------------------------- */

@@ -105,9 +105,8 @@ static void add_help(struct wrapped *w, const char *text) {
     end_paragraph(w);
 }
 static struct nb_strbuf wrapped_help(const char *text, size_t width) {
-    struct nb_strbuf out = {0};
+    struct nb_strbuf out = nb_strbuf_empty();
     struct wrapped w = {.out = &out, .width = width};
-    nb_strbuf_add(&out, "");
     add_help(&w, text);
     return out;
 }
@@ -122,14 +121,7 @@ void nb_print_help(const char *text, FILE *out) {
 /* As troff takes it: no command in it, hyphens that can be copied. */
 static void put_text(const char *text, size_t n) {
     if (n > 0 && (text[0] == '.' || text[0] == '\'')) fputs("\\&", stdout);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '\\')
-            fputs("\\e", stdout);
-        else if (text[i] == '-')
-            fputs("\\-", stdout);
-        else
-            putchar(text[i]);
-    }
+    for (size_t i = 0; i < n; i++) printf(text[i] == '\\' ? "\\e" : text[i] == '-' ? "\\-" : "%c", text[i]);
 }
 static void put_line(const char *text) {
     put_text(text, strcspn(text, "\n"));

@@ -242,12 +242,10 @@ static int start_peers(void) {
 }
 
 static int limit_width(const char *text) {
-    for (uint32_t w = 0; w < NB_NATIVE; w++)
-        if (strcmp(text, nb_width_names[w]) == 0) {
-            nb_cpu_limit_width((enum nb_width)w);
-            return 0;
-        }
-    return nb_error("--max-width %s: one of scalar, 128, 256, 256x, 512", text);
+    const int width = nb_name_find(nb_width_names, text);
+    if (width < 0 || width >= NB_NATIVE) return nb_error("--max-width %s: one of scalar, 128, 256, 256x, 512", text);
+    nb_cpu_limit_width((enum nb_width)width);
+    return 0;
 }
 
 int nb_take_load_timeout(void *unused, const char *value) {

@@ -16,6 +16,7 @@
 #include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
+#include "src/measure/launcher.h"
 #include "src/measure/session.h"
 #include "src/plan/cells.h"
 #include "src/record/record.h"
@@ -60,7 +61,8 @@ static int select_plugins(struct nb_config *config) {
 
 /* A kernel that does not implement the usual formula has one of its own. */
 static void name_formula(cJSON *block, const struct nb_entry *e) {
-    static const char *const bits[] = {"0", "1"};
+    static const char *const axes[] = {"root",   "eps_place",   "cast",     "weight_offset",
+                                       "affine", "param_dtype", "round_sum"};
     struct nb_case usual, own;
     nb_case_init(&usual);
     usual.formula.affine = NB_N_AFFINES; /* the usual one of the op */
@@ -68,18 +70,10 @@ static void name_formula(cJSON *block, const struct nb_entry *e) {
     nb_case_normalize(&usual);
     own = usual;
     nb_kernel_fit_formula(e->kernel, &own.formula);
-    const struct {
-        const char *axis, *const *names;
-        uint32_t own, usual;
-    } fields[] = {{"root", nb_root_names, own.formula.root, usual.formula.root},
-                  {"eps_place", nb_eps_place_names, own.formula.eps_place, usual.formula.eps_place},
-                  {"cast", nb_cast_names, own.formula.cast, usual.formula.cast},
-                  {"weight_offset", bits, own.formula.weight_offset, usual.formula.weight_offset},
-                  {"affine", nb_affine_names, own.formula.affine, usual.formula.affine},
-                  {"param_dtype", nb_param_names, own.formula.param, usual.formula.param},
-                  {"round_sum", bits, own.formula.round_sum, usual.formula.round_sum}};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (fields[i].own != fields[i].usual) nb_json_text(block, fields[i].axis, fields[i].names[fields[i].own]);
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        char *mine freed = nb_case_axis_text(&own, axes[i]), *theirs freed = nb_case_axis_text(&usual, axes[i]);
+        if (*mine && strcmp(mine, theirs) != 0) nb_json_text(block, axes[i], mine);
+    }
 }
 
 cJSON *nb_plugin_block(const struct nb_entry *e, const char *const *kernels, size_t n, bool cold) {
@@ -488,6 +482,22 @@ int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bo
     else if (kernels)
         result = check_kernels(m, kernels, budget_s, holds, dir);
     return result;
+}
+
+/* ---- what kernels do inside ---- */
+
+static void take_answer(int i, cJSON *answer, void *answers) { ((cJSON **)answers)[i] = answer; }
+
+int nb_probe_cases(const struct nb_case *cases, int n, const struct nb_strings *plugins, double silence_s,
+                   cJSON **answers) {
+    const struct nb_study study = {.kind = "probe",
+                                   .cases = cases,
+                                   .n_cases = n,
+                                   .plugins = (const char **)plugins->items,
+                                   .n_plugins = (int)plugins->n,
+                                   .silence_s = silence_s,
+                                   .label = "probing"};
+    return nb_study_run(&study, take_answer, answers);
 }
 
 static int nothing_to_run(const struct nb_plan *plan) {

@@ -114,6 +114,10 @@ int nb_measuring_begin(const struct nb_measuring *m, const char *dir, const char
  * nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
 int nb_measuring_check_plugins(const struct nb_measuring *m, double budget_s, bool holds, const char *dir);
 
+/* What nb_probe_kernel() says of each case, in workers that may be silent for so long; null where one was not asked. As nb_run_plan(). */
+int nb_probe_cases(const struct nb_case *cases, int n, const struct nb_strings *plugins, double silence_s,
+                   cJSON **answers);
+
 /* `normbench claims --model`: what would RMSNorm save in a step of a reader's own model, here? model: a preset or a file; tokens 0: its own; format:
  * table (null too), markdown, json; m: without a plan, its kernels are loaded. Returns the exit code. */
 int nb_model_question_run(const struct nb_measuring *m, const char *model, int tokens, const char *format);

@@ -13,17 +13,12 @@
 
 /* ---- numbers ---- */
 
-static struct nb_interval times(const cJSON *json, const char *name, double factor) {
-    const struct nb_interval i = nb_json_get_interval(json, name);
-    return (struct nb_interval){factor * i.value, factor * i.low, factor * i.high};
-}
-
 static void add_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
     isnan(i.value) ? nb_strbuf_add(out, "-") : nb_format_interval(out, &i, unit);
 }
 
 static void add_percent(struct nb_strbuf *out, const cJSON *json, const char *name) {
-    add_interval(out, times(json, name, 100), "%");
+    add_interval(out, nb_interval_times(nb_json_get_interval(json, name), 100), "%");
 }
 
 static void add_seconds(struct nb_strbuf *out, struct nb_interval s) {

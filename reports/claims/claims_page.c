@@ -146,7 +146,7 @@ static void add_reading(const struct nb_claims_page *p, const cJSON *reading) {
 
 static void add_claim(const struct nb_claims_page *p, const cJSON *claim) {
     const cJSON *item;
-    struct nb_strbuf sensed released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf sensed released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_claims_add(p, "<details>", "<details id=\"");
     if (p->html) nb_html_text(p->out, "", nb_json_get_string(claim, "id"), "");
     nb_claims_add(p, "<summary>", "\"><summary>");
@@ -247,10 +247,9 @@ static int write_page(const char *dir, const char *name, const struct nb_strbuf 
 
 int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
-    struct nb_figures figures released_by(nb_figures_release) = {0};
+    struct nb_figures figures released_by(nb_figures_release) = {.notes = nb_strbuf_empty()};
     struct nb_strbuf page released_by(nb_strbuf_release) = {0}, markdown released_by(nb_strbuf_release) = {0};
     int result = 0;
-    nb_strbuf_add(&figures.notes, "");
     nb_claims_savings_figure(&figures, document, &meta);
     nb_claims_training_figures(&figures, document, &meta);
     if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);

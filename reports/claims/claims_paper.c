@@ -100,8 +100,7 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     if (nb_paper_read(&paper) != 0) return;
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
-        const struct nb_interval share = {r->share, r->share, r->share},
-                                 norm_cut = {r->norm_cut, r->norm_cut, r->norm_cut};
+        const struct nb_interval share = nb_exactly(r->share), norm_cut = nb_exactly(r->norm_cut);
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
         nb_grid_row(&grid, r->table, r->name);
         nb_grid_put(&grid, nb_format_share, &share);

@@ -61,7 +61,7 @@ static struct nb_interval recorded_saving(const cJSON *file, const char *workloa
     cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
         if (nb_json_is(reading, "workload", workload) && nb_json_is(reading, "style", style)) return saving_of(reading);
     }
-    return (struct nb_interval){NAN, NAN, NAN};
+    return NB_NO_INTERVAL;
 }
 
 /* ---- the rows of the headline: those of the paper, then other published figures of steps that were summed here ---- */
@@ -100,7 +100,7 @@ static bool of_rmsnorm(const cJSON *entry) {
 /* A row without figures but the published one. */
 static struct row row_of(const char *part, struct nb_interval published) {
     struct row row = {.part = part, .figures[PUBLISHED] = published};
-    for (int f = PUBLISHED + 1; f < N_FIGURES; f++) row.figures[f] = (struct nb_interval){NAN, NAN, NAN};
+    for (int f = PUBLISHED + 1; f < N_FIGURES; f++) row.figures[f] = NB_NO_INTERVAL;
     return row;
 }
 
@@ -145,7 +145,7 @@ static size_t add_unpublished(struct row *rows, size_t n, const cJSON *document)
     cJSON_ArrayForEach(entry, models_of(document)) {
         const double tokens = nb_json_get_number(entry, "tokens");
         if (!of_rmsnorm(entry) || cJSON_GetArraySize(nb_json_get(entry, "dispatch")) > 0 || n == MOST_ROWS) continue;
-        rows[n] = row_of(nb_json_get_bool(entry, "training") ? "passes" : "step", (struct nb_interval){NAN, NAN, NAN});
+        rows[n] = row_of(nb_json_get_bool(entry, "training") ? "passes" : "step", NB_NO_INTERVAL);
         snprintf(rows[n].name, sizeof rows[n].name, "%s, %.0f token%s", nb_json_get_string(entry, "model"), tokens,
                  tokens == 1 ? "" : "s");
         fill(&rows[n++], document, entry, NULL);

@@ -208,7 +208,6 @@ static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *deci
 
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *list = nb_json_get(claim, "sensitivity"), *sensed;
-    nb_strbuf_add(out, "");
     cJSON_ArrayForEach(sensed, list) {
         if (nb_json_get_bool(sensed, "decides") && is_first(list, sensed))
             add_axis(out, sensed, nb_json_get_string(claim, "decided_by"));

@@ -59,8 +59,7 @@ static nb_plot *const families[] = {
 };
 
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results) {
-    *figures = (struct nb_figures){0};
-    nb_strbuf_add(&figures->notes, "");
+    *figures = (struct nb_figures){.notes = nb_strbuf_empty()};
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) families[i](results, figures);
 }
 

@@ -64,7 +64,7 @@ static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed
     bool is_known = true;
     size_t most = 1;
     uint64_t state = g->plan.seed;
-    if (n_timed == 0) return (struct nb_interval){NAN, NAN, NAN};
+    if (n_timed == 0) return NB_NO_INTERVAL;
     for (size_t i = 0; i < g->n_cases; i++)
         if (n_launches(&g->cases[i]) > most) most = n_launches(&g->cases[i]);
     double *drawn freed = nb_alloc(most, sizeof *drawn);

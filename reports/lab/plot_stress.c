@@ -173,8 +173,7 @@ static void plot_maps(const struct nb_results *meta, const struct studies *studi
 void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress}; /* has what a footer is made of */
     struct studies studies;
-    *figures = (struct nb_figures){0};
-    nb_strbuf_add(&figures->notes, "");
+    *figures = (struct nb_figures){.notes = nb_strbuf_empty()};
     studies_init(&studies, stress);
     plot_maps(&meta, &studies, figures);
     if (studies.n_repeated)

@@ -31,7 +31,7 @@ bool nb_stress_is_named_before(const cJSON *list, const cJSON *until) {
 static bool differ_in_width_alone(const cJSON *a, const cJSON *b) {
     static const char *const names[] = {"op", "kernel", "pass", "dtype", "formula"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(nb_json_get_string(a, names[i]), nb_json_get_string(b, names[i])) != 0) return false;
+        if (!nb_json_same_text(a, b, names[i])) return false;
     return true;
 }
 

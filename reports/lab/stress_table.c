@@ -202,11 +202,8 @@ static bool is_limit(const cJSON *f) {
 }
 
 static const char *kernel_of(const struct stress_text *p, const char *variant) {
-    const cJSON *line;
-    cJSON_ArrayForEach(line, stress_list(p, "grades")) {
-        if (nb_json_is(line, "variant", variant)) return nb_json_get_string(line, "kernel");
-    }
-    return variant;
+    const cJSON *line = nb_json_find(stress_list(p, "grades"), "variant", variant);
+    return line ? nb_json_get_string(line, "kernel") : variant;
 }
 
 static bool is_same(const cJSON *f, const cJSON *g) {

@@ -9,7 +9,8 @@
 
 /* {name} in a template. */
 struct token {
-    const char *name, *text;
+    const char *name;
+    char *text; /* owned */
 };
 
 static void add_template(struct nb_strbuf *out, const char *template, const struct token *tokens) {
@@ -185,42 +186,38 @@ static char *record_of(const struct nb_tolerance *t) {
                     (long long)seen, (long long)n);
 }
 
-enum { MOST_TOKENS = 40, MOST_TEXTS = 24 };
+enum { MOST_TOKENS = 40 };
 struct program {
     struct token tokens[MOST_TOKENS + 1];
-    char *texts[MOST_TEXTS]; /* owned */
-    int n_tokens, n_texts;
+    int n_tokens;
 };
 
-static void define(struct program *p, const char *name, const char *text) {
+/* Takes the text over. */
+static void define_text(struct program *p, const char *name, char *text) {
     assert(p->n_tokens < MOST_TOKENS);
     p->tokens[p->n_tokens++] = (struct token){name, text};
 }
-static void define_owned(struct program *p, const char *name, char *text) {
-    assert(p->n_texts < MOST_TEXTS);
-    define(p, name, p->texts[p->n_texts++] = text);
-}
 /* From a template of what is defined so far. */
-static void define_from(struct program *p, const char *name, const char *template) {
+static void define(struct program *p, const char *name, const char *template) {
     struct nb_strbuf text = nb_strbuf_empty();
     add_template(&text, template, p->tokens);
-    define_owned(p, name, text.text);
+    define_text(p, name, text.text);
 }
 
 static void define_numbers(struct program *p, const struct nb_tolerance *t, const struct nb_tolerance_request *q) {
     const struct nb_design *d = &q->design;
-    define_owned(p, "derived", record_of(t));
-    define_owned(p, "rows", nb_textf("%lld", (long long)t->rows));
-    define_owned(p, "cols", nb_textf("%lld", (long long)q->cols));
-    define_owned(p, "k", nb_textf("%lld", (long long)nb_design_elements(d, q->cols)));
-    define_owned(p, "rtol", nb_textf("%.3g", t->criteria[NB_DERIVED].rtol));
-    define_owned(p, "atol", nb_textf("%.3g", t->criteria[NB_DERIVED].atol));
-    define_owned(p, "bias", nb_textf("%.3g", t->criteria[NB_MEAN_ERROR_TEST].limit));
-    define_owned(p, "seed", nb_textf("%llu", (unsigned long long)q->seed));
-    define_owned(p, "bits", nb_textf("%d", nb_numbers[d->store].precision));
-    define_owned(p, "emin", nb_textf("%d", nb_numbers[d->store].emin + 1));
-    define(p, "eps", d->eps_text);
-    define(p, "data", q->data);
+    define_text(p, "derived", record_of(t));
+    define_text(p, "rows", nb_textf("%lld", (long long)t->rows));
+    define_text(p, "cols", nb_textf("%lld", (long long)q->cols));
+    define_text(p, "k", nb_textf("%lld", (long long)nb_design_elements(d, q->cols)));
+    define_text(p, "rtol", nb_textf("%.3g", t->criteria[NB_DERIVED].rtol));
+    define_text(p, "atol", nb_textf("%.3g", t->criteria[NB_DERIVED].atol));
+    define_text(p, "bias", nb_textf("%.3g", t->criteria[NB_MEAN_ERROR_TEST].limit));
+    define_text(p, "seed", nb_textf("%llu", (unsigned long long)q->seed));
+    define_text(p, "bits", nb_textf("%d", nb_numbers[d->store].precision));
+    define_text(p, "emin", nb_textf("%d", nb_numbers[d->store].emin + 1));
+    define_text(p, "eps", nb_strdup(d->eps_text));
+    define_text(p, "data", nb_strdup(q->data));
     define(p, "name", nb_numbers[d->store].name);
 }
 
@@ -231,7 +228,7 @@ static void define_formula(struct program *p, const struct nb_tolerance_request 
     const char *centre = is_c ? "    for (int i = 0; i < COLS; i++) mean += x[i] / COLS;\n"
                               : "    x = x - x.mean(axis=-1, keepdims=True)\n";
     define(p, "centre", d->op == NB_OP_LAYERNORM ? centre : "");
-    define_from(p, "seen", d->op == NB_OP_PRMSNORM ? "x[..., :{k}]" : "x");
+    define(p, "seen", d->op == NB_OP_PRMSNORM ? "x[..., :{k}]" : "x");
     define(p, "mean", sums ? "sum" : "mean");
     define(p, "divide", sums ? "" : "    v /= SEEN;\n");
     define(p, "root", root_of(d, is_c));
@@ -240,12 +237,10 @@ static void define_formula(struct program *p, const struct nb_tolerance_request 
     define(p, "beta", beta ? draws[language][2] : "0");
     define(p, "order", before ? "before" : "after");
     define(p, "other", before ? "after" : "before");
-    if (is_c)
-        define(p, "mine", before ? "stored(y[i]) * stored(w[i])" : "y[i] * w[i]");
-    else
-        define_from(p, "mine",
-                    before ? "wide(stored(normalized({f32}(x)))) * wide(stored(w))"
-                           : "normalized({f32}(x)) * {f32}(w)");
+    static const char *const mine[2][2] = {
+        {"normalized({f32}(x)) * {f32}(w)", "wide(stored(normalized({f32}(x)))) * wide(stored(w))"},
+        {"y[i] * w[i]", "stored(y[i]) * stored(w[i])"}};
+    define(p, "mine", mine[is_c][before]);
     const bool exact = q->reference == NB_REFERENCE_EXACT;
     define(p, "want", exact ? "exact" : is_c ? "stored(exact)" : "wide(stored(exact))");
 }
@@ -257,7 +252,7 @@ void nb_tolerance_code(const struct nb_tolerance *t, const struct nb_tolerance_r
     const bool two_orders = q->affine != NB_AFFINE_NONE && store != NB_NUM_F32;
     const bool has_bias = t->criteria[NB_MEAN_ERROR_TEST].limit > 0;
     struct program p = {.n_tokens = 0};
-    define(&p, "title", title);
+    define_text(&p, "title", nb_strdup(title));
     define_numbers(&p, t, q);
     if (language != C) {
         const struct library *lib = &libraries[language];
@@ -267,12 +262,12 @@ void nb_tolerance_code(const struct nb_tolerance *t, const struct nb_tolerance_r
         define(&p, "stored", lib->stored[store == NB_NUM_F32 ? 0 : store == NB_NUM_F16 ? 1 : 2]);
     }
     define_formula(&p, q, language);
-    define_from(&p, "draw", language == C ? "" : libraries[language].draw);
-    define_from(&p, "bias_test", !has_bias ? "" : language == C ? c_bias : python_bias);
-    define_from(&p, "nearer", two_orders ? "to_{other} < to_{order}" : "0");
+    define(&p, "draw", language == C ? "" : libraries[language].draw);
+    define(&p, "bias_test", !has_bias ? "" : language == C ? c_bias : python_bias);
+    define(&p, "nearer", two_orders ? "to_{other} < to_{order}" : "0");
     add_template(out, language == C ? c_program : python, p.tokens);
     if (language != C) add_template(out, "{bias_test}", p.tokens);
     if (language != C && two_orders) add_template(out, python_orders, p.tokens);
     if (language != C) nb_strbuf_add(out, python_end);
-    for (int i = 0; i < p.n_texts; i++) free(p.texts[i]);
+    for (int i = 0; i < p.n_tokens; i++) free(p.tokens[i].text);
 }

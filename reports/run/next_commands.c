@@ -11,6 +11,7 @@
 
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/record/fingerprint.h"
 
 enum { MOST_COMMANDS = 3, MOST_LINES = 3, PURPOSE = 54 };
 
@@ -48,34 +49,20 @@ void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word) {
             nb_strbuf_add(out, quoted ? "'\\\n'" : "\\\n");
             column = quoted;
         }
-        if (*word == '\'')
-            nb_strbuf_add(out, "'\\''");
-        else
-            nb_strbuf_addn(out, word, 1);
+        nb_strbuf_addf(out, *word == '\'' ? "'\\''" : "%c", *word);
         column += *word == '\'' ? 4 : 1;
     }
     nb_strbuf_add(out, quoted ? "'" : "");
 }
 
-static bool is_on_path(void) {
-    const char *path = getenv("PATH");
-    for (const char *s = path ? path : ""; *s;) {
-        char file[PATH_MAX], found[PATH_MAX], own[PATH_MAX];
-        const size_t n = strcspn(s, ":");
-        snprintf(file, sizeof file, "%.*s/normbench", (int)n, s);
-        if (realpath(file, found) && realpath("/proc/self/exe", own)) return strcmp(found, own) == 0;
-        s += n + (s[n] == ':');
-    }
-    return false;
-}
-
 /* How this program is called: as what started it says (the wheel's command), by its name where PATH finds it, else by its file, which is
  * shorter from here than from anywhere. */
 static char *program_name(bool from_here) {
-    char own[PATH_MAX], here[PATH_MAX];
+    char own[PATH_MAX], found[PATH_MAX], here[PATH_MAX], *by_path freed = nb_program_find("normbench");
     const char *command = getenv("NORMBENCH_COMMAND");
     if (command && *command) return nb_strdup(command);
-    if (is_on_path() || !realpath("/proc/self/exe", own)) return nb_strdup("normbench");
+    if (!realpath("/proc/self/exe", own) || (by_path && realpath(by_path, found) && strcmp(found, own) == 0))
+        return nb_strdup("normbench");
     const size_t n = from_here && getcwd(here, sizeof here) ? strlen(here) : 0;
     return nb_strdup(n > 1 && strncmp(own, here, n) == 0 && own[n] == '/' ? own + n + 1 : own);
 }
@@ -90,15 +77,9 @@ struct commands {
     int n, n_lines;
 };
 
-static int count_lines(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += *text == '\n';
-    return n;
-}
-
 /* A command that fills the summary with its folder's name is none. */
 static void end_command(struct commands *c, const char *purpose) {
-    const int n_lines = 1 + count_lines(c->out->text + c->begin);
+    const int n_lines = nb_text_line(c->out->text + c->begin, c->out->text + c->out->len);
     if (n_lines > MOST_LINES) {
         c->out->text[c->out->len = c->begin] = '\0';
         return;
@@ -223,8 +204,7 @@ static void add_longer_run(struct commands *c) {
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
     struct commands c = {.next = next, .out = out, .program = program_name(true), .begin = out->len};
     const struct nb_results *results = next->results;
-    char *journal freed = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
-    const bool going_on = journal && nb_path_exists(journal) && cJSON_IsFalse(nb_meta(results, "complete"));
+    const bool going_on = nb_dir_holds(results->dir, NB_JOURNAL_FILE) && cJSON_IsFalse(nb_meta(results, "complete"));
     nb_strbuf_add(out, "");
     if (going_on) add_command(&c, "run", "--resume", results->dir, "resumes it");
     add_replay(&c, next->failed, "what failed");

@@ -106,10 +106,8 @@ static void pack_svg(struct nb_strbuf *out, const char *svg) {
 /* As a part of an address in double quotes. */
 static void add_address(struct nb_strbuf *out, const char *text) {
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || strchr("%#&\"", *text))
-            nb_strbuf_addf(out, "%%%02X", (unsigned char)*text);
-        else
-            nb_strbuf_addn(out, text, 1);
+        nb_strbuf_addf(out, (unsigned char)*text < ' ' || strchr("%#&\"", *text) ? "%%%02X" : "%c",
+                       (unsigned char)*text);
 }
 
 struct picture {

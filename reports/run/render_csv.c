@@ -31,8 +31,8 @@ static const struct field {
     FIELD("group", ALWAYS, COUNT, group),
     FIELD("machine", ALWAYS, COUNT, machine),
     FIELD("bytes", ALWAYS, NUMBER, bytes),
-    FIELD("summation_depth", ALWAYS, COUNT, summation_depth),
-    FIELD("row_local", ALWAYS, FLAG, row_local),
+    FIELD("summation_depth", ALWAYS, COUNT, facts.summation_depth),
+    FIELD("row_local", ALWAYS, FLAG, facts.row_local),
     FIELD("time_ns", TIMING, NUMBER, timing.time_ns.value),
     FIELD("time_low_ns", TIMING, NUMBER, timing.time_ns.low),
     FIELD("time_high_ns", TIMING, NUMBER, timing.time_ns.high),
@@ -186,9 +186,9 @@ static void add_record(const struct nb_record *r, const char **counters, size_t 
     add_text(cells, r->has_timing ? r->timing.roofline.bottleneck : NULL);
     add_text(cells, r->has_timing ? r->timing.noise : NULL);
     add_text(cells, lost ? nb_loss_names[r->accuracy.loss] : NULL);
-    add_text(cells, r->library);
-    add_text(cells, r->implementation);
-    add_text(cells, r->digest);
+    add_text(cells, r->facts.library);
+    add_text(cells, r->facts.implementation);
+    add_text(cells, r->facts.digest);
     add_text(cells, r->replay);
     for (size_t f = 0; f < n_fields; f++) {
         print_field(r, &fields[f], &cell);

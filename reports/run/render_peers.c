@@ -269,8 +269,8 @@ static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
     nb_json_text(side, "key", r->key);
     nb_json_text(side, "status", nb_status_name(r->status));
     nb_json_number(side, "time_ns", time_ns(r));
-    nb_json_text(side, "library", r->library);
-    nb_json_text(side, "implementation", r->implementation);
+    nb_json_text(side, "library", r->facts.library);
+    nb_json_text(side, "implementation", r->facts.implementation);
     nb_json_number(side, "roofline_share", r->has_timing ? r->timing.roofline.share.value : (double)NAN);
     nb_json_text(side, "bottleneck",
                  r->has_timing && r->timing.roofline.bottleneck[0] ? r->timing.roofline.bottleneck : NULL);

@@ -63,8 +63,7 @@ struct summary {
 
 /* Whole, or not at all where it would not fit. */
 static void add_block(struct summary *s, struct nb_strbuf *block) {
-    int n = 0;
-    for (const char *c = block->text; *c; c++) n += *c == '\n';
+    const int n = nb_text_line(block->text, block->text + block->len) - 1;
     if (s->html || s->n_lines + n <= s->most_lines) {
         nb_strbuf_add(&s->out, block->text);
         s->n_lines += n;
@@ -74,8 +73,7 @@ static void add_block(struct summary *s, struct nb_strbuf *block) {
 
 /* A sentence; takes text, which may be null or empty. */
 static void say(struct summary *s, char *text) {
-    struct nb_strbuf block = {0};
-    nb_strbuf_add(&block, "");
+    struct nb_strbuf block = nb_strbuf_empty();
     if (text && *text && s->html)
         nb_html_text(&block, "<p>", text, "</p>\n");
     else if (text && *text)
@@ -95,9 +93,8 @@ static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
 }
 
 static void add_grid(struct summary *s, struct nb_grid *grid) {
-    struct nb_strbuf block = {0};
+    struct nb_strbuf block = nb_strbuf_empty();
     grid->screen = WIDTH;
-    nb_strbuf_add(&block, "");
     if (s->html)
         add_html(grid, &block);
     else
@@ -273,16 +270,15 @@ static void choose_fastest(struct summary *s, struct place *place) {
 
 /* Both bounds at their worst. */
 static struct nb_interval unpaired_ratio(const struct nb_interval *a, const struct nb_interval *b) {
-    const struct nb_interval cut = nb_cut_of(a, b);
-    return (struct nb_interval){1 - cut.value, 1 - cut.high, 1 - cut.low};
+    return nb_interval_saved(nb_cut_of(a, b));
 }
 
 /* time of a / time of b, paired; NaN where that is not known. */
 static struct nb_interval ratio_of(const struct summary *s, const struct nb_record *a, const struct nb_record *b) {
-    const struct nb_interval unknown = {NAN, NAN, NAN}, one = {1, 1, 1};
+    const struct nb_interval one = nb_exactly(1);
     if (s->has_samples) return nb_paired_ratio(&s->samples, a->key, b->key, NULL).ratio;
     if (!a->timing.reference || !b->timing.reference || strcmp(a->timing.reference, b->timing.reference) != 0)
-        return unknown;
+        return NB_NO_INTERVAL;
     return unpaired_ratio(nb_is_reference(a) ? &one : &a->timing.vs_reference,
                           nb_is_reference(b) ? &one : &b->timing.vs_reference);
 }
@@ -517,34 +513,15 @@ static void add_nearest(struct summary *s, const struct nb_record *r) {
 
 /* ---- what is not to be trusted ------------------------------------------------------------------------------------- */
 
-struct disturbance {
-    double wall_per_cpu; /* median over the timed cases */
-    double steal_ms;     /* of the case with the most */
-};
-
-static struct disturbance find_disturbance(const struct nb_results *results) {
-    double *values freed = nb_alloc(results->n + 1, sizeof *values);
-    struct disturbance d = {.wall_per_cpu = NAN};
-    size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        const struct nb_timing *t = &results->records[i].timing;
-        if (!results->records[i].has_timing) continue;
-        if (isfinite(t->wall_per_cpu)) values[n++] = t->wall_per_cpu;
-        if (t->steal_ms > d.steal_ms) d.steal_ms = t->steal_ms;
-    }
-    if (n) d.wall_per_cpu = nb_median(values, n);
-    return d;
-}
-
 /* Why cases are noisy, and what helps. */
 static void add_mend(const struct summary *s, const struct nb_summary *counts, struct nb_strbuf *out) {
-    const struct disturbance d = find_disturbance(s->results);
-    if (d.wall_per_cpu > 1.1)
+    const struct nb_run_noise noise = nb_run_noise_of(s->results);
+    if (noise.wall_per_cpu > 1.1)
         nb_strbuf_addf(out, " Other programs had the CPU (wall time %.1f x CPU time): stop them and rerun.",
-                       d.wall_per_cpu);
+                       noise.wall_per_cpu);
     else if (nb_summary_contended(counts) > 0.1)
         nb_strbuf_add(out, " Rerun when the core is idle.");
-    else if (d.steal_ms > 10)
+    else if (noise.steal_ms > 10)
         nb_strbuf_add(out, " The hypervisor took CPU time from this VM (steal): rerun later, or longer, as below.");
     else
         nb_strbuf_add(out, " A longer run, as below, narrows the intervals.");
@@ -609,7 +586,7 @@ static const struct nb_record *fastest_beside(const struct summary *s, const str
 static void say_own(struct summary *s, const struct nb_record *r, size_t n_failed, size_t n) {
     struct nb_strbuf text = {0};
     const struct nb_record *best = nb_record_timed(r) ? fastest_beside(s, r) : NULL;
-    const struct nb_interval ratio = best ? ratio_of(s, r, best) : (struct nb_interval){NAN, NAN, NAN};
+    const struct nb_interval ratio = best ? ratio_of(s, r, best) : NB_NO_INTERVAL;
     nb_strbuf_addf(&text, "%s%s", r->has_timing && r->timing.noisy ? "~" : "", r->c.variant);
     if (n_failed) nb_strbuf_addf(&text, ": %zu of %zu cases FAILED", n_failed, n);
     if (nb_record_timed(r)) {
@@ -673,12 +650,6 @@ static void add_missing(struct summary *s) {
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------- */
 
-static void read_samples(struct summary *s) {
-    if (!s->results->dir) return;
-    char *journal freed = nb_path_join(s->results->dir, NB_JOURNAL_FILE);
-    s->has_samples = nb_path_exists(journal) && nb_sample_table_read(&s->samples, s->results->dir) == 0;
-}
-
 static bool is_emulated(const struct summary *s) {
     bool all = s->results->n > 0;
     for (size_t i = 0; i < s->results->n; i++) all &= !nb_case_is_timed(&s->results->records[i].c);
@@ -722,9 +693,10 @@ static void init(struct summary *s, const struct nb_results *results) {
                           .backend = backend_of(results),
                           .utf8 = nb_utf8_wanted(),
                           .most_lines = MOST_LINES,
-                          .places = {{.name = "in cache"}, {.name = "in memory"}}};
-    nb_strbuf_add(&s->out, "");
-    read_samples(s);
+                          .places = {{.name = "in cache"}, {.name = "in memory"}},
+                          .out = nb_strbuf_empty()};
+    s->has_samples =
+        nb_dir_holds(results->dir, NB_JOURNAL_FILE) && nb_sample_table_read(&s->samples, results->dir) == 0;
 }
 
 static void add_answer(struct summary *s, const struct nb_summary *counts, const struct nb_record *nearest) {
@@ -749,12 +721,11 @@ static int render_summary(const struct nb_results *results, FILE *out) {
     const struct nb_record *nearest = nearest_its_bound(results);
     struct nb_summary counts released_by(nb_summary_release);
     struct nb_next next = {.results = results, .nearest = nearest, .width = WIDTH};
-    struct nb_strbuf commands released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf commands released_by(nb_strbuf_release) = nb_strbuf_empty();
     init(&s, results);
     nb_summary_init(&counts, results);
     next.failed = counts.n_failures ? &results->records[counts.failures[0]] : NULL;
     next.noisy = counts.n_noisy + counts.n_suspect > 0;
-    nb_strbuf_add(&commands, "");
     s.most_lines -= nb_next_commands(&next, &commands);
     add_answer(&s, &counts, nearest);
     nb_strbuf_add(&s.out, commands.text);

@@ -92,7 +92,6 @@ static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
 }
 
 static void add_noise(const struct nb_summary *s, const struct nb_results *results, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     if (s->n_noisy) nb_strbuf_addf(out, "%zu of %zu timed cases are too noisy to rank.\n", s->n_noisy, s->n_timed);
     if (s->n_suspect)
         nb_strbuf_addf(out, "%zu case%s faster than the copy beyond the interval (!): suspect.\n", s->n_suspect,
@@ -227,7 +226,6 @@ static void add_unlike(const cJSON *differs, struct nb_strbuf *out) {
 void nb_meta_machines(const cJSON *meta, struct nb_strbuf *out) {
     const cJSON *machine;
     int i = 0;
-    nb_strbuf_add(out, "");
     cJSON_ArrayForEach(machine, nb_json_get(meta, "machines")) {
         const cJSON *fingerprint = nb_json_get(machine, "fingerprint");
         nb_strbuf_addf(out, "machine %d: ", i++);
@@ -250,7 +248,7 @@ static size_t plugin_length(const struct nb_record *r) {
 static bool same_owner(const struct nb_record *a, const struct nb_record *b) {
     const size_t n = plugin_length(a);
     return a->machine == b->machine && n == plugin_length(b) && strncmp(a->c.variant, b->c.variant, n) == 0 &&
-           same_text(a->library, b->library);
+           same_text(a->facts.library, b->facts.library);
 }
 
 /* Was there a record before i that is equal to it in what matters? */
@@ -262,7 +260,7 @@ static bool is_first(const struct nb_results *r, size_t i,
 }
 
 static bool same_choice(const struct nb_record *a, const struct nb_record *b) {
-    return same_owner(a, b) && same_text(a->implementation, b->implementation);
+    return same_owner(a, b) && same_text(a->facts.implementation, b->facts.implementation);
 }
 
 static bool same_variant(const struct nb_record *a, const struct nb_record *b) {
@@ -272,9 +270,9 @@ static bool same_variant(const struct nb_record *a, const struct nb_record *b) {
 static void add_choices(const struct nb_results *r, const struct nb_record *owner, struct nb_strbuf *out) {
     for (size_t i = 0; i < r->n; i++) {
         const struct nb_record *first = &r->records[i];
-        if (!first->implementation || !same_owner(first, owner) || !is_first(r, i, same_choice)) continue;
+        if (!first->facts.implementation || !same_owner(first, owner) || !is_first(r, i, same_choice)) continue;
         const size_t skip = plugin_length(first);
-        nb_strbuf_addf(out, "; %s:", first->implementation);
+        nb_strbuf_addf(out, "; %s:", first->facts.implementation);
         for (size_t j = i; j < r->n; j++)
             if (same_choice(&r->records[j], first) && is_first(r, j, same_variant))
                 nb_strbuf_addf(out, "%s%s", j > i ? ", " : " ", r->records[j].c.variant + (skip ? skip + 1 : 0));
@@ -282,17 +280,17 @@ static void add_choices(const struct nb_results *r, const struct nb_record *owne
 }
 
 static void add_libraries(const struct nb_results *results, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         struct nb_strbuf choices released_by(nb_strbuf_release) = {0}, line released_by(nb_strbuf_release) = {0};
-        if ((!r->library && !r->implementation) || !is_first(results, i, same_owner)) continue;
+        if ((!r->facts.library && !r->facts.implementation) || !is_first(results, i, same_owner)) continue;
         add_choices(results, r, &choices);
         const size_t n = plugin_length(r);
         if (n > 0) {
             nb_strbuf_addn(&line, r->c.variant, n);
             nb_meta_whose(results, r, ", ", "", &line);
-            nb_strbuf_addf(&line, ": %s%s", r->library ? r->library : "no version", choices.text ? choices.text : "");
+            nb_strbuf_addf(&line, ": %s%s", r->facts.library ? r->facts.library : "no version",
+                           choices.text ? choices.text : "");
         } else if (choices.len > 2) {
             nb_strbuf_add(&line, has_several(results) ? "Chosen on " : "Chosen on this machine");
             nb_meta_whose(results, r, "", "", &line);
@@ -333,7 +331,11 @@ static void add_overheads(const struct nb_results *results, struct nb_strbuf *ou
 /* ---- all of it ---- */
 
 void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
-    *s = (struct nb_summary){.n_cases = results->n, .clock_ghz = NAN};
+    *s = (struct nb_summary){.n_cases = results->n,
+                             .clock_ghz = NAN,
+                             .machines = nb_strbuf_empty(),
+                             .noise = nb_strbuf_empty(),
+                             .libraries = nb_strbuf_empty()};
     struct nb_strbuf counts = {0};
     s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
     for (size_t i = 0; i < results->n; i++) {
@@ -344,7 +346,6 @@ void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
     }
     collect_skips(s, results);
     nb_meta_footer(results, &s->footer);
-    nb_strbuf_add(&s->machines, "");
     if (has_several(results)) nb_meta_machines(results->meta, &s->machines);
     add_counts(s, &counts);
     s->counts_text = counts.text;

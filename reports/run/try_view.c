@@ -58,7 +58,7 @@ static void count(struct verdict *v, const struct nb_results *results, const str
         return;
     }
     v->n++;
-    if (r->calls > v->calls) v->calls = r->calls;
+    if (r->facts.calls > v->calls) v->calls = r->facts.calls;
     if (nb_record_beats_copy(r)) v->suspect = r;
     if (!nb_status_failed(r->status)) return;
     v->n_failed++;
@@ -161,19 +161,14 @@ static void add_right(const struct nb_tried *t, const struct verdict *v, const s
 
 /* ---- how accurate? ------------------------------------------------------------------------------------------------ */
 
-static bool is_lower(const struct nb_graded *a, const struct nb_graded *b) {
-    if (a->grade == NB_GRADE_NONE || b->grade == NB_GRADE_NONE) return b->grade == NB_GRADE_NONE;
-    return a->grade != b->grade ? a->grade < b->grade : a->severity > b->severity;
-}
-
 /* The lowest grades of its formulas, in the range and over all finite rows; null: none. */
 static void find_lowest(const struct nb_tried *t, const struct nb_grade_line **declared,
                         const struct nb_grade_line **all) {
     for (size_t i = 0; i < t->grades->n; i++) {
         const struct nb_grade_line *line = &t->grades->lines[i];
         if (strcmp(line->first->c.variant, t->entry->id) != 0) continue;
-        if (!*declared || is_lower(&line->declared, &(*declared)->declared)) *declared = line;
-        if (!*all || is_lower(&line->all, &(*all)->all)) *all = line;
+        if (!*declared || nb_graded_is_worse(&line->declared, &(*declared)->declared)) *declared = line;
+        if (!*all || nb_graded_is_worse(&line->all, &(*all)->all)) *all = line;
     }
 }
 
@@ -290,9 +285,9 @@ static void add_language(const struct nb_record *const own[2], struct nb_grid *g
     bool adds = false;
     for (int p = 0; p < 2; p++) {
         if (!own[p] || !isfinite(own[p]->timing.floor_ns)) continue;
-        const char *library = own[p]->library ? own[p]->library : "its program";
-        nb_strbuf_addf(&cells[p], "%.*s adds ", own[p]->library ? (int)strcspn(library, " ,") : (int)strlen(library),
-                       library);
+        const char *library = own[p]->facts.library ? own[p]->facts.library : "its program";
+        nb_strbuf_addf(&cells[p], "%.*s adds ",
+                       own[p]->facts.library ? (int)strcspn(library, " ,") : (int)strlen(library), library);
         nb_format_time(&cells[p], own[p]->timing.floor_ns);
         nb_strbuf_add(&cells[p], p == 0 ? " to a call" : "");
         adds = true;

@@ -152,7 +152,6 @@ static enum role role_of(const struct nb_results *results, const struct nb_axis 
 
 static void assign_roles(struct nb_view *view, enum role *roles) {
     struct nb_strbuf *constants = &view->constants, value released_by(nb_strbuf_release) = {0};
-    nb_strbuf_add(constants, "");
     for (size_t a = 0; a < nb_n_axes; a++) {
         nb_strbuf_clear(&value);
         const struct nb_axis *axis = &nb_axes[a];
@@ -184,7 +183,6 @@ void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struc
 /* Of merged results the machine comes first, whatever else the cases share. */
 static void print_heading(const struct nb_results *results, const struct nb_record *r, const enum role *roles,
                           struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     nb_meta_whose(results, r, "", "", out);
     for (size_t a = 0; a < nb_n_axes; a++) {
         char *value freed = roles[a] == HEADING ? nb_case_axis_text(&r->c, nb_axes[a].name) : NULL;
@@ -197,8 +195,8 @@ static void make_sections(struct nb_view *view, const enum role *roles) {
     struct nb_text_map index released_by(nb_text_map_release) = {0};
     for (size_t i = 0; i < view->results->n; i++) {
         const struct nb_record *r = &view->results->records[i];
-        struct nb_strbuf heading = {0};
         if (!has_run(r)) continue;
+        struct nb_strbuf heading = nb_strbuf_empty();
         print_heading(view->results, r, roles, &heading);
         size_t at = nb_text_map_add(&index, heading.text, view->n_sections);
         if (at == NB_NOWHERE) {
@@ -265,7 +263,7 @@ static void hide_columns(const struct nb_view *view, struct nb_section *section)
 }
 
 void nb_view_init(struct nb_view *view, const struct nb_results *results, bool flat) {
-    *view = (struct nb_view){.results = results};
+    *view = (struct nb_view){.results = results, .constants = nb_strbuf_empty()};
     enum role *roles = nb_alloc(nb_n_axes, sizeof *roles);
     assign_roles(view, roles);
     make_sections(view, roles);

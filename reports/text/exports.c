@@ -12,7 +12,6 @@
 
 /* A case's key as other tools take names: no spaces, no control characters. */
 static void stable_name(const char *key, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "");
     for (const char *s = key; *s; s++) nb_strbuf_addn(out, (unsigned char)*s <= ' ' || *s == 0x7F ? "_" : s, 1);
 }
 
@@ -26,7 +25,7 @@ void nb_bencher_add(cJSON *benchmark, const char *measure, const struct nb_inter
 }
 
 void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = nb_strbuf_empty();
     stable_name(key, &name);
     if (name.len > NB_BENCHER_LONGEST)
         nb_warn("%.80s...: the name is too long for Bencher, and is left out", name.text);
@@ -41,7 +40,8 @@ void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
 void nb_smaller_is_better_add(cJSON *list, const char *key, const char *unit, const struct nb_interval *i,
                               const char *extra) {
     if (!isfinite(i->value)) return;
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0}, range released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf name released_by(nb_strbuf_release) = nb_strbuf_empty(),
+                          range released_by(nb_strbuf_release) = {0};
     cJSON *line = nb_json_add_object(list);
     stable_name(key, &name);
     nb_json_text(line, "name", name.text);

@@ -47,13 +47,13 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     struct nb_check_line line = {.key = job->asked[i].key,
                                  .status = checked->status,
                                  .reason = or_null(checked->reason),
-                                 .summation_depth = checked->chain,
-                                 .column_summation_depth = c->pass == NB_BACKWARD ? checked->column_chain : 0,
-                                 .row_local = checked->row_local,
-                                 .rows_judged = checked->rows_judged,
-                                 .calls = checked->calls,
-                                 .library = shorten(library_of(k), &library),
-                                 .implementation =
+                                 .facts.summation_depth = checked->chain,
+                                 .facts.column_summation_depth = c->pass == NB_BACKWARD ? checked->column_chain : 0,
+                                 .facts.row_local = checked->row_local,
+                                 .facts.rows_judged = checked->rows_judged,
+                                 .facts.calls = checked->calls,
+                                 .facts.library = shorten(library_of(k), &library),
+                                 .facts.implementation =
                                      k->implementation ? shorten(k->implementation(&call), &implementation) : NULL,
                                  .has_accuracy = checked->has_accuracy,
                                  .has_evidence = checked->has_accuracy,
@@ -62,7 +62,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
                                  .evidence = checked->evidence};
     if (metamorphic) line.metamorphic = *metamorphic;
     if (checked->digests)
-        snprintf(line.digest, sizeof line.digest, "%016llx",
+        snprintf(line.facts.digest, sizeof line.facts.digest, "%016llx",
                  (unsigned long long)nb_row_digest(checked->digests, nb_n_digests(c->shape.rows), sizeof(uint64_t)));
     cJSON *json = nb_check_line_to_json(&line, nb_number_of(c->dtype));
     nb_json_text(json, "type", "case");

@@ -11,20 +11,20 @@
 
 /* ---- checks and counters ------------------------------------------------------------------------------------------- */
 
-#define C(KIND, field) NB_MEMBER(KIND, struct nb_check_line, field)
-#define C_OPTIONAL(KIND, field) NB_MEMBER_OPTIONAL(KIND, struct nb_check_line, field)
-static const struct nb_member outcome_members[] = {C(BORROWED, key),
-                                                   NB_MEMBER_NAMED(struct nb_check_line, status, nb_status_names),
-                                                   C_OPTIONAL(BORROWED, reason), NB_MEMBERS_END};
-const struct nb_member nb_checked_members[] = {C(POSITIVE, summation_depth),
-                                               C_OPTIONAL(POSITIVE, column_summation_depth),
-                                               C(BOOL, row_local),
-                                               C_OPTIONAL(POSITIVE, rows_judged),
-                                               C_OPTIONAL(POSITIVE, calls),
-                                               C_OPTIONAL(BORROWED, library),
-                                               C_OPTIONAL(BORROWED, implementation),
-                                               C_OPTIONAL(TEXT, digest),
-                                               NB_MEMBERS_END};
+static const struct nb_member outcome_members[] = {
+    NB_MEMBER(BORROWED, struct nb_check_line, key), NB_MEMBER_NAMED(struct nb_check_line, status, nb_status_names),
+    NB_MEMBER_OPTIONAL(BORROWED, struct nb_check_line, reason), NB_MEMBERS_END};
+#define FACT(KIND, field) NB_MEMBER(KIND, struct nb_facts, field)
+#define FACT_OPTIONAL(KIND, field) NB_MEMBER_OPTIONAL(KIND, struct nb_facts, field)
+const struct nb_member nb_facts_members[] = {FACT(POSITIVE, summation_depth),
+                                             FACT_OPTIONAL(POSITIVE, column_summation_depth),
+                                             FACT(BOOL, row_local),
+                                             FACT_OPTIONAL(POSITIVE, rows_judged),
+                                             FACT_OPTIONAL(POSITIVE, calls),
+                                             FACT_OPTIONAL(BORROWED, library),
+                                             FACT_OPTIONAL(BORROWED, implementation),
+                                             FACT_OPTIONAL(TEXT, digest),
+                                             NB_MEMBERS_END};
 
 cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number) {
     assert(l && l->key && l->status < NB_NOT_RUN);
@@ -34,7 +34,7 @@ cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number numbe
     if (l->has_evidence) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&l->evidence));
     if (l->has_metamorphic)
         cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, &l->metamorphic));
-    nb_json_add_members(json, nb_checked_members, l);
+    nb_json_add_members(json, nb_facts_members, &l->facts);
     return json;
 }
 
@@ -45,7 +45,7 @@ int nb_check_line_read_figures(struct nb_check_line *l, const cJSON *json) {
     *l = (struct nb_check_line){.has_accuracy = cJSON_IsObject(accuracy),
                                 .has_evidence = cJSON_IsObject(evidence),
                                 .has_metamorphic = cJSON_IsObject(metamorphic)};
-    if (nb_json_get_members(json, nb_checked_members, l, "a checked case") != 0) return -1;
+    if (nb_json_get_members(json, nb_facts_members, &l->facts, "a checked case") != 0) return -1;
     if (l->has_accuracy && nb_accuracy_from_json(&l->accuracy, accuracy) != 0) return -1;
     if (l->has_evidence && nb_evidence_from_json(&l->evidence, evidence) != 0) return -1;
     if (!l->has_metamorphic) return 0;

@@ -15,22 +15,27 @@
 #include "src/measure/paired.h"
 #include "src/measure/status.h"
 
-/* A checked case. Results have the same figures. */
-struct nb_check_line {
-    const char *key, *reason;                        /* borrowed from the line; reason: or null */
-    enum nb_status status;                           /* one that a case can come out with */
-    int64_t summation_depth, column_summation_depth; /* 0: not asked for, no backward case */
-    int64_t rows_judged;                             /* 0: all */
+/* Of a checked case, beside its figures. */
+struct nb_facts {
+    int64_t summation_depth, column_summation_depth; /* as the kernel declares; 0: not asked for, no backward case */
+    int64_t rows_judged;                             /* of a large tensor of a device; 0: all */
     int64_t calls;                                   /* in a row, behind which it was checked again; 0: it was not */
     bool row_local;
     const char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
     char digest[20];                      /* of all outputs' bits, the row statistics apart; "": the case failed */
+};
+extern const struct nb_member nb_facts_members[];
+
+/* A checked case. Results have the same figures. */
+struct nb_check_line {
+    const char *key, *reason; /* borrowed from the line, as the texts of its facts are; reason: or null */
+    enum nb_status status;    /* one that a case can come out with */
+    struct nb_facts facts;
     bool has_accuracy, has_evidence, has_metamorphic;
     struct nb_accuracy accuracy;
     struct nb_evidence evidence;
     struct nb_metamorphic metamorphic; /* only of checks after which nothing is timed */
 };
-extern const struct nb_member nb_checked_members[]; /* from chain to digest */
 /* number: of the output judged. */
 cJSON *nb_check_line_to_json(const struct nb_check_line *l, enum nb_number number);
 int nb_check_line_read(struct nb_check_line *l, const cJSON *line); /* -1 after nb_error */

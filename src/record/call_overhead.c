@@ -15,7 +15,7 @@ enum { MIN_POINTS = 4 };
 static const double MAX_RESIDUAL = 0.25, LEAST_SIGMA = 0.005, UNKNOWN_SIGMA = 0.05;
 
 static void unknown(struct nb_overhead *out, const char *reason) {
-    out->ns = (struct nb_interval){NAN, NAN, NAN};
+    out->ns = NB_NO_INTERVAL;
     out->ns_per_byte = NAN;
     snprintf(out->reason, sizeof out->reason, "%s", reason);
 }

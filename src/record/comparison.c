@@ -16,7 +16,6 @@
 
 static const char *const change_names[NB_N_CHANGES] = {"refused", "not shown", "slower", "faster", "mixed"};
 static const char *const side_names[NB_N_SIDES] = {"before", "after"};
-static const struct nb_interval unknown = {NAN, NAN, NAN};
 
 const char *nb_change_name(enum nb_change c) { return c < NB_N_CHANGES ? change_names[c] : "?"; }
 
@@ -111,7 +110,7 @@ static void add_plans(struct nb_comparison *c) {
 
 /* ---- load ------------------------------------------------------------------------------------------------------------- */
 
-static struct nb_run_noise noise_of(const struct nb_results *r) {
+struct nb_run_noise nb_run_noise_of(const struct nb_results *r) {
     struct nb_run_noise noise = {.preempted = NAN, .wall_per_cpu = NAN};
     double *wall freed = nb_alloc(r->n + 1, sizeof *wall), samples = 0, preempted = 0;
     size_t n = 0;
@@ -122,6 +121,7 @@ static struct nb_run_noise noise_of(const struct nb_results *r) {
         noise.n_noisy += t->noisy;
         samples += t->n_samples;
         preempted += t->n_preempted;
+        noise.steal_ms = fmax(noise.steal_ms, t->steal_ms);
         if (isfinite(t->wall_per_cpu)) wall[n++] = t->wall_per_cpu;
     }
     if (samples > 0) noise.preempted = preempted / samples;
@@ -133,7 +133,7 @@ static void compare_runs(struct nb_comparison *c) {
     add_fingerprints(c);
     add_plans(c);
     c->same_cpu = same_cpu(c->runs[NB_BEFORE], 0, c->runs[NB_AFTER], 0);
-    for (int side = 0; side < NB_N_SIDES; side++) c->noise[side] = noise_of(c->runs[side]);
+    for (int side = 0; side < NB_N_SIDES; side++) c->noise[side] = nb_run_noise_of(c->runs[side]);
 }
 
 /* ---- ratios ----------------------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static bool is_bounded(const struct nb_interval *i) {
 /* a / b of two independent estimates: on the logarithms, each bound of the difference has the distances of a's bound and of b's
  * opposite bound, added in squares. */
 static struct nb_interval quotient(const struct nb_interval *a, const struct nb_interval *b) {
-    struct nb_interval q = unknown;
+    struct nb_interval q = NB_NO_INTERVAL;
     if (!(a->value > 0 && b->value > 0 && isfinite(a->value) && isfinite(b->value))) return q;
     const double ln = log(a->value / b->value);
     q.value = exp(ln);
@@ -241,7 +241,8 @@ static bool accuracy_differs(const struct nb_record *a, const struct nb_record *
 static struct nb_compared *add_case(struct nb_comparison *c, const struct nb_record *before,
                                     const struct nb_record *after) {
     struct nb_compared *one = NB_PUSH(c->cases, c->n);
-    *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_copy = unknown, .to_reference = unknown};
+    *one = (struct nb_compared){.sides = {before, after}};
+    one->time = one->to_copy = one->to_reference = NB_NO_INTERVAL;
     return one;
 }
 
@@ -282,28 +283,20 @@ static void match(struct nb_comparison *c, const struct nb_filters *filters) {
     for (int side = 0; side < NB_N_SIDES; side++) nb_text_map_release(&keys[side]);
 }
 
-struct ranked {
-    size_t index;
-    bool refused;
-    double ratio;
-};
-
-static int by_rank(const void *left, const void *right) {
-    const struct ranked *a = left, *b = right;
-    if (a->refused != b->refused) return a->refused ? 1 : -1;
-    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
-    return a->index < b->index ? -1 : a->index > b->index;
+static int by_rank(const void *left, const void *right, void *cases) {
+    const size_t i = *(const size_t *)left, j = *(const size_t *)right;
+    const struct nb_compared *a = (const struct nb_compared *)cases + i, *b = (const struct nb_compared *)cases + j;
+    const bool refused = a->change == NB_CHANGE_REFUSED;
+    const double x = nb_compared_rank(a)->value, y = nb_compared_rank(b)->value;
+    if (refused != (b->change == NB_CHANGE_REFUSED)) return refused ? 1 : -1;
+    if (!refused && x != y) return x < y ? 1 : -1;
+    return i < j ? -1 : i > j;
 }
 
 static void rank(struct nb_comparison *c) {
-    struct ranked *ranked freed = nb_alloc(c->n_common + 1, sizeof *ranked);
-    for (size_t i = 0; i < c->n_common; i++) {
-        const bool refused = c->cases[i].change == NB_CHANGE_REFUSED;
-        ranked[i] = (struct ranked){i, refused, refused ? 0 : nb_compared_rank(&c->cases[i])->value};
-    }
-    if (c->n_common) qsort(ranked, c->n_common, sizeof *ranked, by_rank);
     c->order = nb_alloc(c->n_common + 1, sizeof *c->order);
-    for (size_t i = 0; i < c->n_common; i++) c->order[i] = ranked[i].index;
+    for (size_t i = 0; i < c->n_common; i++) c->order[i] = i;
+    qsort_r(c->order, c->n_common, sizeof *c->order, by_rank, c->cases);
 }
 
 int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,

@@ -221,11 +221,6 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
 
 /* ---- everything that can be said of this machine before a run, for `normbench info` ---- */
 
-static int n_allowed(void) {
-    int cpus[4096];
-    return nb_cpu_allowed(cpus, 4096);
-}
-
 static void add_widths(cJSON *list) {
     for (uint32_t width = 0; width < NB_N_WIDTHS; width++) {
         size_t n = 0;
@@ -301,8 +296,7 @@ static void add_warnings(cJSON *list, int allowed) {
 
 /* ---- what is installed ---- */
 
-/* The program's path by PATH; owned, or null. */
-static char *find_program(const char *name) {
+char *nb_program_find(const char *name) {
     const char *path = getenv("PATH");
     struct nb_strbuf file = {0};
     while (path && *path) {
@@ -325,7 +319,7 @@ static void add_tools(cJSON *list) {
     };
     for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
         cJSON *object = nb_json_add_object(list);
-        char *path freed = find_program(tools[i].name);
+        char *path freed = nb_program_find(tools[i].name);
         nb_json_text(object, "name", tools[i].name);
         nb_json_text(object, "path", path);
         nb_json_text(object, "purpose", tools[i].purpose);
@@ -370,7 +364,7 @@ static cJSON *core_to_json(void) {
 
 cJSON *nb_survey(void) {
     cJSON *json = nb_fingerprint();
-    int allowed = n_allowed();
+    int cpus[4096], allowed = nb_cpu_allowed(cpus, 4096);
     cJSON_AddItemToObject(json, "load", load_to_json());
     cJSON_AddItemToObject(json, "core", core_to_json());
     nb_json_number(json, "n_allowed", allowed);

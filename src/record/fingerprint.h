@@ -37,3 +37,5 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
  *   tools      [{name, path, purpose, install}]: path null where it is missing
  *   folders    {configs, data}: null where there is none */
 cJSON *nb_survey(void);
+/* A program's file by PATH; owned, or null. */
+char *nb_program_find(const char *name);

@@ -50,10 +50,11 @@ struct fold {
     cJSON *run;                 /* the first line; null until it came */
     struct fold_group *groups;
     size_t n_groups;
-    int launches, most_launches; /* planned; the most: 0 where launches is the number */
-    struct nb_text_map keys;     /* -> index of the record */
-    cJSON *resumed, *ends;       /* later lines, in order */
-    struct nb_floors floors;     /* of the whole run */
+    int launches, most_launches;             /* planned; the most: 0 where launches is the number */
+    struct nb_text_map keys;                 /* -> index of the record */
+    cJSON *resumed;                          /* later lines of this type, in order */
+    struct nb_floors floors;                 /* of the whole run */
+    double elapsed_s, peak_mib, interrupted; /* of the parts that came to their end; NaN: none did */
 };
 static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches),
                                                 NB_MEMBER(POSITIVE, struct fold, most_launches), NB_MEMBERS_END};
@@ -151,7 +152,7 @@ static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) 
         const bool is_index = i >= 0 && i < (double)cJSON_GetArraySize(labels) && i == floor(i);
         const char *name = is_index ? nb_json_get_text(cJSON_GetArrayItem(labels, (int)i), "name") : NULL;
         if (!name) return nb_error("%s has a label that is not among \"labels\"", r->key);
-        nb_record_add_label(r, name);
+        nb_strings_add(&r->labels, name);
     }
     return 0;
 }
@@ -253,7 +254,6 @@ static void fold_release(struct fold *f) {
     nb_text_map_release(&f->keys);
     cJSON_Delete(f->run);
     cJSON_Delete(f->resumed);
-    cJSON_Delete(f->ends);
     *f = (struct fold){0};
 }
 
@@ -415,14 +415,20 @@ static int fold_stop(struct fold *f, const cJSON *line) {
     return 0;
 }
 
-static int keep(cJSON **list, const cJSON *line) {
-    if (!*list) *list = cJSON_CreateArray();
-    cJSON_AddItemToArray(*list, cJSON_Duplicate(line, true));
+static int fold_resume(struct fold *f, const cJSON *line) {
+    cJSON *item = cJSON_Duplicate(line, true);
+    cJSON_DeleteItemFromObjectCaseSensitive(item, "type");
+    cJSON_AddItemToArray(f->resumed, item);
     return 0;
 }
 
-static int fold_resume(struct fold *f, const cJSON *line) { return keep(&f->resumed, line); }
-static int fold_end(struct fold *f, const cJSON *line) { return keep(&f->ends, line); }
+static int fold_end(struct fold *f, const cJSON *line) {
+    const double s = nb_json_get_number(line, "elapsed_s");
+    f->elapsed_s = isfinite(f->elapsed_s) ? f->elapsed_s + s : s;
+    f->peak_mib = fmax(f->peak_mib, nb_json_get_number(line, "peak_memory_mib"));
+    f->interrupted = nb_json_get_number(line, "interrupted");
+    return 0;
+}
 
 static int fold_line(const cJSON *line, void *arg) {
     static const struct {
@@ -476,34 +482,17 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
     return r->status != NB_NOT_RUN && arm->n_seen == group->n_launches;
 }
 
-/* Sums over the parts of a run that was resumed; NaN when no part came to its end. */
-static void add_ends(cJSON *meta, const cJSON *ends) {
-    double elapsed_s = NAN, peak_mib = NAN, interrupted = NAN;
-    const cJSON *end;
-    cJSON_ArrayForEach(end, ends) {
-        double s = nb_json_get_number(end, "elapsed_s");
-        elapsed_s = isfinite(elapsed_s) ? elapsed_s + s : s;
-        peak_mib = fmax(peak_mib, nb_json_get_number(end, "peak_memory_mib"));
-        interrupted = nb_json_get_number(end, "interrupted");
-    }
-    nb_json_number(meta, "elapsed_s", elapsed_s);
-    nb_json_number(meta, "peak_memory_mib", peak_mib);
-    nb_json_number(meta, "interrupted", interrupted);
-}
-
 static void add_meta(struct fold *f, bool complete) {
     static const char *const copied[] = {"schema", "program", "version", "started",     "config", "argv",
                                          "shard",  "plan",    "plugins", "fingerprint", "skips"};
-    cJSON *meta = f->results->meta = cJSON_CreateObject(), *resumed, *line;
+    cJSON *meta = f->results->meta = cJSON_CreateObject();
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) nb_json_copy(meta, f->run, copied[i]);
-    resumed = cJSON_AddArrayToObject(meta, "resumed");
-    cJSON_ArrayForEach(line, f->resumed) {
-        cJSON *item = cJSON_Duplicate(line, true);
-        cJSON_DeleteItemFromObjectCaseSensitive(item, "type");
-        cJSON_AddItemToArray(resumed, item);
-    }
+    cJSON_AddItemToObject(meta, "resumed", f->resumed);
+    f->resumed = NULL;
     if (nb_json_get(f->run, "labels")) nb_json_copy(meta, f->run, "labels");
-    add_ends(meta, f->ends);
+    nb_json_number(meta, "elapsed_s", f->elapsed_s);
+    nb_json_number(meta, "peak_memory_mib", f->peak_mib);
+    nb_json_number(meta, "interrupted", f->interrupted);
     cJSON_AddBoolToObject(meta, "complete", complete);
     nb_results_count(f->results);
 }
@@ -547,7 +536,8 @@ static int fold_checks(struct fold *f, const char *dir) {
 
 int nb_results_fold(struct nb_results *r, const char *dir) {
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    struct fold f released_by(fold_release) = {.results = r};
+    struct fold f released_by(fold_release) = {
+        .results = r, .resumed = cJSON_CreateArray(), .elapsed_s = NAN, .peak_mib = NAN, .interrupted = NAN};
     int result = nb_journal_floors(dir, &f.floors);
     if (result == 0) result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);

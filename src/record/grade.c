@@ -194,9 +194,8 @@ static void keep_largest(double *largest, double v) {
     if (isnan(*largest) || fabs(v) > fabs(*largest)) *largest = v;
 }
 
-/* The lower grade; of the same grade the more severe one. */
-static bool is_worse(const struct nb_graded *a, const struct nb_graded *b) {
-    if (b->grade == NB_GRADE_NONE) return true;
+bool nb_graded_is_worse(const struct nb_graded *a, const struct nb_graded *b) {
+    if (a->grade == NB_GRADE_NONE || b->grade == NB_GRADE_NONE) return b->grade == NB_GRADE_NONE;
     return a->grade != b->grade ? a->grade < b->grade : a->severity > b->severity;
 }
 
@@ -224,14 +223,14 @@ static void take(struct nb_grade_line *line, struct gathering *g, const struct n
     line->n_inf += r->evidence.n_inf;
     line->n_zero += r->evidence.n_zero;
     take_figures(g, 0, r);
-    if (is_worse(&graded, &line->all)) {
+    if (nb_graded_is_worse(&graded, &line->all)) {
         line->all = graded;
         line->why_all = r;
     }
     if (!graded.declared) return;
     line->n_declared++;
     take_figures(g, 1, r);
-    if (!is_worse(&graded, &line->declared)) return;
+    if (!nb_graded_is_worse(&graded, &line->declared)) return;
     line->declared = graded;
     line->why_declared = r;
 }

@@ -37,6 +37,8 @@ struct nb_graded {
     char text[200];  /* the figure that set the grade */
 };
 void nb_grade_case(const struct nb_record *r, struct nb_graded *out);
+/* The lower grade; of the same grade the more severe one. Any is worse than none. */
+bool nb_graded_is_worse(const struct nb_graded *a, const struct nb_graded *b);
 
 /* Of the input of a bug report: is the result of use, whatever its algorithm is excused for? No failure, no NaN, Inf or 0 where a number
  * belongs, and an error that keeps half of the dtype's digits, ||error|| <= sqrt(u) ||y||, or that 4 ulp or 4 times the noise of the

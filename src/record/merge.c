@@ -13,10 +13,9 @@
 
 /* What a run with --shard left: its document names the shard and the plan. */
 struct shard {
-    struct nb_results results; /* its records are with those of all */
+    struct nb_results results; /* its records go to those of all */
     const char *dir, *hash;    /* borrowed; of the plan */
     int i, n;                  /* "i of n", from 1 */
-    size_t at;                 /* in the order of the folders */
     int machine;
 };
 
@@ -133,66 +132,48 @@ static int machine_index(cJSON *machines, const cJSON *fingerprint) {
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
 
-/* Moves the records of the k-th folder behind those of the others; until all are there each says k in place of its machine. */
-static void take_records(struct nb_results *out, struct nb_results *shard, size_t k) {
-    out->records = nb_realloc(out->records, out->n + shard->n + 1, sizeof *out->records);
-    for (size_t i = 0; i < shard->n; i++) {
-        out->records[out->n] = shard->records[i];
-        out->records[out->n++].machine = (int)k;
+/* Moves the shard's records behind those of the shards before, each with its machine. -1 after nb_error: one is there already. */
+static int take_records(struct nb_results *out, struct shard *shard, struct nb_text_map *keys) {
+    struct nb_results *own = &shard->results;
+    int result = 0;
+    out->records = nb_realloc(out->records, out->n + own->n + 1, sizeof *out->records);
+    for (size_t i = 0; i < own->n; i++) {
+        own->records[i].machine = shard->machine;
+        if (result == 0 && nb_text_map_add(keys, own->records[i].key, i) != NB_NOWHERE)
+            result = nb_error("%s: %s is in another shard too", own->dir, own->records[i].key);
+        out->records[out->n++] = own->records[i];
     }
-    free(shard->records);
-    shard->records = NULL;
-    shard->n = 0;
+    free(own->records);
+    own->records = NULL;
+    own->n = 0;
+    return result;
 }
 
-/* As nb_results_fold orders them: planned ones by group, in a group as they are in their shard; skipped ones last, by key. */
-struct place {
-    const struct nb_record *record;
-    int shard;
-    size_t at;
-};
-
+/* As nb_results_fold orders them: planned ones by group, in a group as they came; skipped ones last, by key. */
 static int by_place(const void *a, const void *b) {
-    const struct place *p = a, *q = b;
-    bool p_skipped = p->record->status == NB_SKIPPED, q_skipped = q->record->status == NB_SKIPPED;
+    const struct nb_record *p = *(const struct nb_record *const *)a, *q = *(const struct nb_record *const *)b;
+    bool p_skipped = p->status == NB_SKIPPED, q_skipped = q->status == NB_SKIPPED;
     if (p_skipped != q_skipped) return p_skipped - q_skipped;
-    if (p_skipped) return strcmp(p->record->key, q->record->key);
-    if (p->record->group != q->record->group) return p->record->group < q->record->group ? -1 : 1;
-    if (p->shard != q->shard) return p->shard < q->shard ? -1 : 1;
-    return p->at < q->at ? -1 : p->at > q->at;
+    if (p_skipped) return strcmp(p->key, q->key);
+    if (p->group != q->group) return p->group < q->group ? -1 : 1;
+    return p < q ? -1 : p > q;
 }
 
 /* Moves each record to its place, round by round of those that take each other's, with room for one of them. */
-static void put_in_place(struct nb_record *records, struct place *places, size_t n) {
+static void sort_records(struct nb_record *records, size_t n) {
+    const struct nb_record **from freed = nb_alloc(n, sizeof *from);
+    for (size_t i = 0; i < n; i++) from[i] = &records[i];
+    qsort(from, n, sizeof *from, by_place);
     for (size_t i = 0; i < n; i++) {
         const struct nb_record first = records[i];
         size_t to = i;
-        for (size_t from; (from = places[to].at) != i; to = from) {
-            records[to] = records[from];
-            places[to].at = to;
+        for (size_t at; (at = (size_t)(from[to] - records)) != i; to = at) {
+            records[to] = records[at];
+            from[to] = &records[to];
         }
         records[to] = first;
-        places[to].at = to;
+        from[to] = &records[to];
     }
-}
-
-/* Each with its machine. */
-static int sort_records(struct nb_results *out, const struct shard *shards, size_t n) {
-    struct place *places freed = nb_alloc(out->n, sizeof *places);
-    struct nb_text_map keys released_by(nb_text_map_release) = {0};
-    size_t *rank freed = nb_alloc(n, sizeof *rank);
-    int result = 0;
-    for (size_t k = 0; k < n; k++) rank[shards[k].at] = k;
-    for (size_t i = 0; i < out->n; i++) {
-        const size_t k = rank[out->records[i].machine];
-        places[i] = (struct place){&out->records[i], (int)k, i};
-        out->records[i].machine = shards[k].machine;
-        if (result == 0 && nb_text_map_add(&keys, out->records[i].key, i) != NB_NOWHERE)
-            result = nb_error("%s: %s is in another shard too", shards[k].results.dir, out->records[i].key);
-    }
-    qsort(places, out->n, sizeof *places, by_place);
-    put_in_place(out->records, places, out->n);
-    return result;
 }
 
 /* ---- meta data ---------------------------------------------------------------------------------------------------- */
@@ -287,11 +268,15 @@ static void merge_meta(struct nb_results *out, const struct shard *shards, size_
 }
 
 static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, cJSON *missing) {
+    struct nb_text_map keys released_by(nb_text_map_release) = {0};
     cJSON *machines = cJSON_CreateArray();
-    for (size_t k = 0; k < n; k++)
+    int result = 0;
+    for (size_t k = 0; k < n && result == 0; k++) {
         shards[k].machine = machine_index(machines, nb_json_get(shards[k].results.meta, "fingerprint"));
-    const int result = sort_records(r, shards, n);
+        result = take_records(r, &shards[k], &keys);
+    }
     if (result == 0) {
+        sort_records(r->records, r->n);
         merge_meta(r, shards, n, machines, missing);
     } else {
         cJSON_Delete(machines);
@@ -306,11 +291,7 @@ int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bo
     struct shard *shards freed = nb_alloc(n, sizeof *shards);
     cJSON *missing = cJSON_CreateArray();
     int result = 0;
-    for (size_t k = 0; k < n && result == 0; k++) {
-        shards[k].at = k;
-        result = read_shard(&shards[k], dirs[k]);
-        if (result == 0) take_records(r, &shards[k].results, k);
-    }
+    for (size_t k = 0; k < n && result == 0; k++) result = read_shard(&shards[k], dirs[k]);
     if (result == 0) result = check_shards(shards, n, partial, missing);
     if (result == 0)
         result = merge_shards(r, shards, n, missing);

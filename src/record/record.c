@@ -45,15 +45,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_add_members(json, size, r);
-    struct nb_check_line checked = {.summation_depth = r->summation_depth,
-                                    .column_summation_depth = r->column_summation_depth,
-                                    .row_local = r->row_local,
-                                    .rows_judged = r->rows_judged,
-                                    .calls = r->calls,
-                                    .library = r->library,
-                                    .implementation = r->implementation};
-    memcpy(checked.digest, r->digest, sizeof checked.digest);
-    nb_json_add_members(json, nb_checked_members, &checked);
+    nb_json_add_members(json, nb_facts_members, &r->facts);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
@@ -61,8 +53,9 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
     if (r->metamorphic)
         cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, r->metamorphic));
-    if (r->n_labels > 0)
-        cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
+    if (r->labels.n > 0)
+        cJSON_AddItemToObject(json, "labels",
+                              cJSON_CreateStringArray((const char *const *)r->labels.items, (int)r->labels.n));
     if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
     cJSON_AddItemToObject(json, "timing",
                           r->has_timing ? nb_json_of_members(nb_timing_members, &r->timing) : cJSON_CreateNull());
@@ -89,31 +82,20 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     return nb_json_get_members(json, place, r, key);
 }
 
-void nb_record_add_label(struct nb_record *r, const char *label) {
-    *NB_PUSH(r->labels, r->n_labels) = nb_strdup(label);
-}
-
 bool nb_record_has_label(const struct nb_record *r, const char *label) {
-    for (int i = 0; i < r->n_labels; i++)
-        if (strcmp(r->labels[i], label) == 0) return true;
+    for (size_t i = 0; i < r->labels.n; i++)
+        if (strcmp(r->labels.items[i], label) == 0) return true;
     return false;
 }
 
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
-    r->summation_depth = l->summation_depth;
-    r->column_summation_depth = l->column_summation_depth;
-    r->row_local = l->row_local;
-    r->rows_judged = l->rows_judged;
-    r->calls = l->calls;
-    r->library = l->library ? nb_strdup(l->library) : NULL;
-    r->implementation = l->implementation ? nb_strdup(l->implementation) : NULL;
-    memcpy(r->digest, l->digest, sizeof r->digest);
+    r->facts = l->facts;
+    if (l->facts.library) r->facts.library = nb_strdup(l->facts.library);
+    if (l->facts.implementation) r->facts.implementation = nb_strdup(l->facts.implementation);
     r->has_accuracy = l->has_accuracy;
     r->has_evidence = l->has_evidence;
     r->accuracy = l->accuracy;
     r->evidence = l->evidence;
-    free(r->metamorphic);
-    r->metamorphic = NULL;
     if (!l->has_metamorphic) return;
     r->metamorphic = nb_alloc(1, sizeof *r->metamorphic);
     *r->metamorphic = l->metamorphic;
@@ -122,14 +104,8 @@ void nb_record_take_check(struct nb_record *r, const struct nb_check_line *l) {
 int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
     struct nb_counter counters[NB_MAX_COUNTERS];
     const int n = nb_counters_read(counters, json);
-    free(r->counters);
-    r->counters = NULL;
-    r->n_counters = 0;
-    if (n <= 0) return n;
-    r->counters = nb_alloc((unsigned)n, sizeof *r->counters);
-    memcpy(r->counters, counters, (size_t)n * sizeof *counters);
-    r->n_counters = n;
-    return 0;
+    for (int i = 0; i < n; i++) *NB_PUSH(r->counters, r->n_counters) = counters[i];
+    return n < 0 ? -1 : 0;
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
@@ -144,7 +120,7 @@ static int figures_from_json(struct nb_record *r, const cJSON *json) {
     }
     r->timing_reason = reason ? nb_strdup(reason) : NULL;
     cJSON_ArrayForEach(label, nb_json_get(json, "labels")) {
-        if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
+        if (cJSON_IsString(label)) nb_strings_add(&r->labels, label->valuestring);
     }
     r->has_timing = cJSON_IsObject(timing);
     if (r->has_timing && nb_json_get_members(timing, nb_timing_members, &r->timing, "timing") != 0) return -1;
@@ -161,10 +137,9 @@ int nb_record_from_json(struct nb_record *r, const cJSON *json) {
 }
 
 void nb_record_release(struct nb_record *r) {
-    nb_free_all(r->key, r->reason, r->library, r->implementation, r->replay, r->timing.reference, r->timing_reason,
-                r->metamorphic, r->counters);
-    for (int i = 0; i < r->n_labels; i++) free(r->labels[i]);
-    free(r->labels);
+    nb_free_all(r->key, r->reason, (char *)r->facts.library, (char *)r->facts.implementation, r->replay,
+                r->timing.reference, r->timing_reason, r->metamorphic, r->counters);
+    nb_strings_release(&r->labels);
     *r = (struct nb_record){0};
 }
 
@@ -172,12 +147,7 @@ void nb_record_release(struct nb_record *r) {
 
 static void add_quoted(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");
-    for (; *text; text++) {
-        if (*text == '\'')
-            nb_strbuf_add(out, "'\\''");
-        else
-            nb_strbuf_addn(out, text, 1);
-    }
+    for (; *text; text++) nb_strbuf_addf(out, *text == '\'' ? "'\\''" : "%c", *text);
     nb_strbuf_add(out, "'");
 }
 

@@ -35,20 +35,13 @@ struct nb_record {
     struct nb_metamorphic *metamorphic;
     struct nb_counter *counters;
     int n_counters;
-    char **labels; /* names that blocks of the config gave it; owned */
-    int n_labels;
-    char *timing_reason; /* why has_timing is false although nothing failed, or null */
-    int group;           /* in the whole plan; cases of one group were interleaved */
-    int machine;         /* index into the results' machines; 0 unless shards of several machines were merged */
-    char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
-    char digest[20];                /* of its outputs' bits; "": not known */
-    char *replay;                   /* the command line that runs this case alone */
-    double bytes;                   /* compulsory */
-    int64_t summation_depth;        /* as the kernel declares; 0: never asked */
-    int64_t column_summation_depth; /* likewise, of the sums over rows of a backward case */
-    int64_t rows_judged;            /* of a large tensor of a device; 0: all */
-    int64_t calls;                  /* in a row, behind which it was checked again; 0: it was not */
-    bool row_local;
+    struct nb_strings labels; /* names that blocks of the config gave it */
+    char *timing_reason;      /* why has_timing is false although nothing failed, or null */
+    int group;                /* in the whole plan; cases of one group were interleaved */
+    int machine;              /* index into the results' machines; 0 unless shards of several machines were merged */
+    struct nb_facts facts;    /* its texts are owned */
+    char *replay;             /* the command line that runs this case alone */
+    double bytes;             /* compulsory */
 };
 
 /* Is its time below a copy's of the same bytes by more than a twentieth, at 95 %? It is known of no kernel that does its work. */
@@ -58,10 +51,9 @@ bool nb_record_is_over_budget(const struct nb_record *r);
 /* JSON both ways, with its sum, which is not checked; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
-/* The figures of a check, as results and the journal's line of it have them; the counters, likewise: -1 after nb_error. */
+/* Once each: the figures of a check, as results and the journal's line of it have them; the counters, likewise: -1 after nb_error. */
 void nb_record_take_check(struct nb_record *r, const struct nb_check_line *line);
 int nb_record_take_counters(struct nb_record *r, const cJSON *json);
-void nb_record_add_label(struct nb_record *r, const char *label);
 bool nb_record_has_label(const struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 
@@ -137,7 +129,9 @@ struct nb_run_noise { /* what is known of the load */
     size_t n_timed, n_noisy;
     double preempted;    /* share of the samples that saw a switch or a migration; NaN: no samples */
     double wall_per_cpu; /* median over cases */
+    double steal_ms;     /* of the case with the most */
 };
+struct nb_run_noise nb_run_noise_of(const struct nb_results *r);
 
 struct nb_comparison {
     const struct nb_results *runs[NB_N_SIDES]; /* borrowed */

@@ -112,7 +112,7 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
         nb_case_init(&records[i].c);
         cr_assert_eq(nb_case_parse(&records[i].c, keys[i]), 0);
         records[i].c.op = i < 2 ? NB_OP_LAYERNORM : NB_OP_RMSNORM;
-        nb_record_add_label(&records[i], "mine/root");
+        nb_strings_add(&records[i].labels, "mine/root");
     }
     timed_cases_init(&cases, &results, "mine/root");
     read_sides(&sides, "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]");

@@ -217,8 +217,8 @@ Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs
 
 Test(grade, a_bug_names_who_fails_it_and_who_survives) {
     struct nb_record r[] = {good(), perfect("rmsnorm_b_v256_f32/shape:10x100/data:normal"), good()};
-    nb_record_add_label(&r[0], "x#1");
-    nb_record_add_label(&r[1], "x#1");
+    nb_strings_add(&r[0].labels, "x#1");
+    nb_strings_add(&r[1].labels, "x#1");
     r[0].evidence.n_zero = 1;
     grade_all(r, 3);
     cJSON_AddItemToObject(results.meta, "labels",

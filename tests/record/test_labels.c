@@ -63,13 +63,13 @@ static struct nb_results with_labels(const char *labels) {
 Test(labels, come_out_in_the_records_and_survive_json) {
     struct nb_results r = with_labels(",\"labels\":[[0],[]]");
     cr_assert_eq(r.n, 2);
-    cr_assert_eq(r.records[0].n_labels, 1);
-    cr_expect_str_eq(r.records[0].labels[0], "a#1");
-    cr_expect_eq(r.records[1].n_labels, 0);
+    cr_assert_eq(r.records[0].labels.n, 1);
+    cr_expect_str_eq(r.records[0].labels.items[0], "a#1");
+    cr_expect_eq(r.records[1].labels.n, 0);
     cr_expect(nb_json_get_bool(r.meta, "complete") && r.records[0].status == NB_OK && !r.records[0].has_timing);
     struct nb_record again released_by(nb_record_release);
     cJSON *json = kept_json(nb_record_to_json(&r.records[0]));
     cr_assert_eq(nb_record_from_json(&again, json), 0);
-    cr_expect_str_eq(again.labels[0], "a#1");
+    cr_expect_str_eq(again.labels.items[0], "a#1");
     cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
 }

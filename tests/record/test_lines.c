@@ -209,14 +209,11 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
 /* ---- checks ---- */
 
 static const struct nb_check_line checked[] = {
-    {.key = KEY_RMS, .status = NB_OK, .summation_depth = 8, .row_local = true, .has_metamorphic = true},
+    {.key = KEY_RMS, .status = NB_OK, .facts = {.summation_depth = 8, .row_local = true}, .has_metamorphic = true},
     {.key = KEY_LN, .status = NB_OUT_OF_RANGE, .reason = "r \x01\"", .has_accuracy = true, .has_evidence = true},
     {.key = KEY_PLUGIN,
      .status = NB_SKIPPED,
-     .summation_depth = 1,
-     .column_summation_depth = 2,
-     .library = "l",
-     .implementation = "i"}};
+     .facts = {.summation_depth = 1, .column_summation_depth = 2, .library = "l", .implementation = "i"}}};
 
 Test(lines, a_checked_case_is_read_again_as_it_was) {
     for (size_t i = 0; i < sizeof checked / sizeof checked[0]; i++) {

@@ -57,7 +57,7 @@ Test(record, whose_kernel_it_was_comes_back) {
 Test(record, without_figures_there_are_nulls_not_zeros) {
     struct nb_record *r = &results.records[0];
     r->has_accuracy = r->has_timing = false;
-    r->summation_depth = 0;
+    r->facts.summation_depth = 0;
     cJSON *json = kept_json(nb_record_to_json(r));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "accuracy")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "timing")));

@@ -90,8 +90,8 @@ Test(reports, groups_of_several_machines_name_theirs) {
                 {"markdown", "\n### machine 0  64x256\n", "\n### machine 1  64x4096\n"}};
     nb_test_sweep(&results);
     nb_test_part(&results, "64x256");
-    results.records[0].implementation = nb_strdup("stream");
-    results.records[2].implementation = nb_strdup("stream");
+    results.records[0].facts.implementation = nb_strdup("stream");
+    results.records[2].facts.implementation = nb_strdup("stream");
     for (int i = 0; i < 2; i++) {
         char *text = nb_test_render(rows[i].format, &results);
         HAS(text, rows[i].first, rows[i].second, "machine 0: First CPU\n",

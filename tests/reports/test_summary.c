@@ -159,8 +159,7 @@ Test(summary, what_a_language_adds_to_a_call_is_said_of_programs_alone) {
     static const char *const titles[] = {"", "", ""};
     struct nb_grid grid released_by(nb_grid_release);
     struct nb_record plugin = {.timing.floor_ns = NAN}, slow = {.timing.floor_ns = 3500};
-    char library[] = "Python 3.11, NumPy";
-    struct nb_record program = {.library = library, .timing.floor_ns = 900};
+    struct nb_record program = {.facts.library = "Python 3.11, NumPy", .timing.floor_ns = 900};
     nb_grid_init(&grid, titles, 3);
     add_language((const struct nb_record *[2]){&plugin, NULL}, &grid);
     cr_expect_eq(grid.n_cells, 0);
