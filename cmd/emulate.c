@@ -94,10 +94,9 @@ static int parse_design(struct nb_judged_design *e, const char *text, const char
 }
 
 static int measure(struct nb_judged_design *e, const struct emulate_options *o) {
-    struct nb_design_rows rows;
+    struct nb_design_rows rows released_by(nb_design_rows_release);
     if (nb_design_rows_init(&rows, &e->design, &o->data) != 0) return -1;
     nb_design_measure(&e->report, &e->design, &rows, o->data.seed);
-    nb_design_rows_release(&rows);
     return 0;
 }
 

@@ -73,11 +73,9 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
     if (op < 0) return nb_error("--op %s: rmsnorm or layernorm", o->op);
     nb_limits_init(l, (enum nb_op)op, o->dtype ? (enum nb_number)nb_number_parse(o->dtype) : NB_NUM_F32, o->n, 1e-5);
     if (o->design) {
-        struct nb_design d;
-        if (nb_design_parse(&d, o->design) != 0) return -1;
-        if (o->op) d.op = (enum nb_op)op;
-        if (o->dtype) d.store = (enum nb_number)nb_number_parse(o->dtype);
-        l->design = d;
+        if (nb_design_parse(&l->design, o->design) != 0) return -1;
+        if (o->op) l->design.op = (enum nb_op)op;
+        if (o->dtype) l->design.store = (enum nb_number)nb_number_parse(o->dtype);
     }
     if (o->eps || !o->design) {
         l->design.eps = o->eps_value;

@@ -153,13 +153,11 @@ static int list_shapes(struct nb_grid *grid) {
     if (nb_jsonc_read(&file, path) != 0) return -1;
     const cJSON *preset, *shape;
     cJSON_ArrayForEach(preset, file.root) {
-        const cJSON *source = nb_json_get(preset, "source");
         struct nb_strbuf shapes released_by(nb_strbuf_release) = nb_strbuf_empty();
         cJSON_ArrayForEach(shape, nb_json_get(preset, "shapes")) {
             if (cJSON_IsString(shape)) nb_strbuf_addf(&shapes, "%s%s", shapes.len ? " " : "", shape->valuestring);
         }
-        nb_grid_row(grid, preset->string ? preset->string : "", shapes.text,
-                    cJSON_IsString(source) ? source->valuestring : "");
+        nb_grid_row(grid, preset->string ? preset->string : "", shapes.text, nb_json_get_string(preset, "source"));
     }
     return 0;
 }

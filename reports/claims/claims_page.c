@@ -188,7 +188,7 @@ static void add_pictures(const struct nb_claims_page *p, const struct nb_html_pi
     else if (folded)
         nb_html_more_figures(pictures, prefix, 0, folded, p->out);
     else
-        nb_html_figures(pictures, prefix, 1, p->out);
+        nb_html_figures(pictures, prefix, 0, 1, p->out);
 }
 
 static void add_top(const struct nb_claims_page *p, const cJSON *document) {

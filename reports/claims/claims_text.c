@@ -141,14 +141,10 @@ void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *
     add_value(out, published, share ? "share" : "");
 }
 
-/* What the source says: figures of the rules, else "". */
+/* What the source says, in a cell: figures of the rules, else "". */
 static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     const cJSON *rule;
-    bool some = false;
-    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) {
-        nb_claims_published(rule, some ? ", " : "", out);
-        some |= isfinite(nb_json_get_number(rule, "published"));
-    }
+    cJSON_ArrayForEach(rule, nb_json_get(reading, "expect")) nb_claims_published(rule, out->len ? ", " : "", out);
 }
 
 /* ---- tags ---- */
@@ -214,15 +210,14 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
     }
 }
 
-/* Of a bug report the kernels that its input breaks; "" for none. */
+/* Of a bug report the kernels that its input breaks, in a cell; "" for none. */
 static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *sensed;
-    const size_t before = out->len;
     cJSON_ArrayForEach(sensed, nb_json_get(claim, "sensitivity")) {
         if (nb_json_is(sensed, "axis", "kernel") &&
             (nb_json_is(sensed, "verdict", nb_claim_verdict_names[NB_REPRODUCED]) ||
              nb_json_is(sensed, "verdict", nb_claim_verdict_names[NB_PARTLY])))
-            nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "", nb_json_get_string(sensed, "value"));
+            nb_strbuf_addf(out, "%s%s", out->len ? ", " : "", nb_json_get_string(sensed, "value"));
     }
 }
 
@@ -273,18 +268,14 @@ void nb_claims_quick_note(const cJSON *document, struct nb_strbuf *out) {
     static const char *const why[] = {
         " Not measured, since most need training in PyTorch (--train-budget SECONDS includes it): ",
         " Undecided for lack of launches: "};
-    const size_t before = out->len;
-    if (!nb_json_get_bool(document, "quick")) return;
-    for (int i = 0; i < 2; i++) {
+    const char *lead = "--quick cannot decide some statements; a run without it takes an hour or more.";
+    for (int i = 0; i < 2 && nb_json_get_bool(document, "quick"); i++) {
         struct nb_strbuf ids released_by(nb_strbuf_release) = {0};
         add_ids(&ids, document, open[i]);
-        if (ids.len) nb_strbuf_addf(out, "%s%s.", why[i], ids.text);
+        if (!ids.len) continue;
+        nb_strbuf_addf(out, "%s%s%s.", lead, why[i], ids.text);
+        lead = "";
     }
-    if (out->len == before) return;
-    char *text freed = nb_textf("--quick cannot decide some statements; a run without it takes an hour or more.%s",
-                                out->text + before);
-    nb_strbuf_clear(out);
-    nb_strbuf_add(out, text);
 }
 
 /* ---- sentences ---- */

@@ -10,9 +10,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-enum { MOST_COLUMNS = 8 };
 struct table {
-    const char *list, *title, *titles[MOST_COLUMNS];
+    const char *list, *title, *const *titles;
     size_t n_columns;
     void (*add)(struct nb_grid *grid, const cJSON *entry);
 };
@@ -49,23 +48,15 @@ static void add_course(struct nb_grid *grid, const cJSON *entry) {
     add_number(grid, entry, "seeds", 1, "");
 }
 
+static const char *const of_steps[] =
+    {"model", "arm", "step", "forward", "backward", "update", "time saved against LayerNorm", "launches"},
+                         *const of_memory[] = {"model", "arm", "peak", "kept for backward", "parameters", "launches"},
+                         *const of_courses[] = {"model", "arm", "steps", "loss of the last tenth", "seeds"};
 static const struct table tables[] = {
-    {"steps",
-     "Whole steps",
-     {"model", "arm", "step", "forward", "backward", "update", "time saved against LayerNorm", "launches"},
-     8,
-     add_steps},
-    {"inference",
-     "Whole forward passes, nothing kept for gradients",
-     {"model", "arm", "step", "forward", "backward", "update", "time saved against LayerNorm", "launches"},
-     8,
-     add_steps},
-    {"memory",
-     "Memory of a process that trains",
-     {"model", "arm", "peak", "kept for backward", "parameters", "launches"},
-     6,
-     add_memory},
-    {"courses", "Losses after training", {"model", "arm", "steps", "loss of the last tenth", "seeds"}, 5, add_course}};
+    {"steps", "Whole steps", of_steps, 8, add_steps},
+    {"inference", "Whole forward passes, nothing kept for gradients", of_steps, 8, add_steps},
+    {"memory", "Memory of a process that trains", of_memory, 6, add_memory},
+    {"courses", "Losses after training", of_courses, 5, add_course}};
 
 /* False: the list is empty. */
 static bool fill(struct nb_grid *grid, const struct table *t, const cJSON *document) {

@@ -80,18 +80,12 @@ static void add_noise(cJSON *group, const struct nb_calibration *c) {
     for (int t = 0; t < NB_N_REPLICAS; t++) nb_json_interval(bias, nb_replica_names[t], &c->bias[t]);
 }
 
-static void add_plan(cJSON *json, const struct nb_gate_design *plan) {
-    cJSON_AddNumberToObject(json, "screen_launches", plan->screen_launches);
-    cJSON_AddNumberToObject(json, "confirm_launches", plan->confirm_launches);
-    cJSON_AddNumberToObject(json, "blocks", plan->blocks);
-}
-
-static void add_power(cJSON *json, const struct nb_gate_power *power) {
-    nb_json_number(json, "pass_without_change", power->pass_same);
-    nb_json_number(json, "regression_without_change", power->regression_same);
-    nb_json_number(json, "regression_with_effect", power->regression_effect);
-    nb_json_number(json, "pass_with_effect", power->pass_effect);
-}
+#define D(field) NB_MEMBER(COUNT, struct nb_gate_design, field)
+#define P(key, field) NB_MEMBER_AS(key, NUMBER, struct nb_gate_power, field)
+static const struct nb_member plan_members[] = {D(screen_launches), D(confirm_launches), D(blocks), NB_MEMBERS_END};
+static const struct nb_member power_members[] = {
+    P("pass_without_change", pass_same), P("regression_without_change", regression_same),
+    P("regression_with_effect", regression_effect), P("pass_with_effect", pass_effect), NB_MEMBERS_END};
 
 static cJSON *group_to_json(const struct nb_calibration_run *run, const struct nb_calibration_group *group,
                             const struct findings *f) {
@@ -107,8 +101,8 @@ static cJSON *group_to_json(const struct nb_calibration_run *run, const struct n
     nb_json_text(json, "refused", group->refused[0] ? group->refused : NULL);
     add_noise(json, &group->noise);
     cJSON *usual = cJSON_AddObjectToObject(json, "usual_plan");
-    add_plan(usual, &f->usual);
-    add_power(usual, &f->usual_power);
+    nb_json_add_members(usual, plan_members, &f->usual);
+    nb_json_add_members(usual, power_members, &f->usual_power);
     nb_json_number(usual, "smallest_effect", f->smallest_effect);
     nb_json_text(usual, "cannot_be_gated", f->hopeless[0] ? f->hopeless : NULL);
     if (!f->wanted.is_found) {
@@ -116,8 +110,8 @@ static cJSON *group_to_json(const struct nb_calibration_run *run, const struct n
         return json;
     }
     cJSON *wanted = cJSON_AddObjectToObject(json, "wanted_plan");
-    add_plan(wanted, &f->wanted.plan);
-    add_power(wanted, &f->wanted.power);
+    nb_json_add_members(wanted, plan_members, &f->wanted.plan);
+    nb_json_add_members(wanted, power_members, &f->wanted.power);
     nb_json_number(wanted, "seconds_without_change", f->wanted.seconds_same);
     nb_json_number(wanted, "seconds_with_effect", f->wanted.seconds_effect);
     return json;
@@ -139,7 +133,8 @@ static cJSON *calibration_to_json(const struct report *report) {
     for (size_t i = 0; i < run->n_groups; i++)
         cJSON_AddItemToArray(groups, group_to_json(run, &run->groups[i], &report->findings[i]));
     if (report->noisiest >= 0)
-        add_plan(cJSON_AddObjectToObject(json, "recommended"), &report->findings[report->noisiest].wanted.plan);
+        cJSON_AddItemToObject(json, "recommended",
+                              nb_json_of_members(plan_members, &report->findings[report->noisiest].wanted.plan));
     else
         cJSON_AddNullToObject(json, "recommended");
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());

@@ -245,14 +245,10 @@ static void add_open(const struct nb_gate_summary *s, enum nb_verdict v, const s
 }
 
 static void say_cases(const struct nb_gate_summary *s, struct nb_strbuf *out) {
+    struct nb_strbuf parts released_by(nb_strbuf_release) = {0};
     say_machine(s->fingerprint, out);
-    const size_t before = out->len;
-    nb_key_parts_common(&s->parts, out);
-    if (out->len == before) return;
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%.*s. All cases: %s", (int)before, out->text, out->text + before);
-    nb_strbuf_release(out);
-    *out = text;
+    nb_key_parts_common(&s->parts, &parts);
+    if (parts.len) nb_strbuf_addf(out, ". All cases: %s", parts.text);
 }
 
 static void add_table(const struct nb_gate_summary *s, const struct nb_page *page) {

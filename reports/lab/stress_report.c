@@ -362,7 +362,7 @@ int nb_stress_report(const char *dir, const cJSON *stress) {
     add_top(&meta, stress, &page);
     add_answer(&lines, &page);
     nb_strbuf_add(&page, "<div class=plots>\n");
-    nb_html_figures(&pictures, "map-", N_KEY_MAPS, &page);
+    nb_html_figures(&pictures, "map-", 0, N_KEY_MAPS, &page);
     nb_strbuf_add(&page, "</div>\n");
     add_grades_section(&lines, &page);
     add_bugs_section(stress, &page);

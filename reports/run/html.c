@@ -23,7 +23,7 @@ enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 static void add_key_plots(const struct nb_html_pictures *pictures, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<div class=plots>\n");
-    for (int i = 0; i < N_FAMILIES; i++) nb_html_figures(pictures, families[i].prefix, families[i].most, out);
+    for (int i = 0; i < N_FAMILIES; i++) nb_html_figures(pictures, families[i].prefix, 0, families[i].most, out);
     nb_strbuf_add(out, "</div>\n");
 }
 

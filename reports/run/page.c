@@ -166,9 +166,8 @@ static void add_figure(const struct nb_figure *f, const struct nb_html_pictures 
     free(picture.data);
 }
 
-/* Of those whose name starts with prefix, the ones from first up to but without end; returns how many have that prefix. */
-static size_t add_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, size_t end,
-                          struct nb_strbuf *out) {
+size_t nb_html_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, size_t end,
+                       struct nb_strbuf *out) {
     size_t n = 0;
     for (size_t i = 0; i < from->figures->n; i++) {
         const struct nb_figure *f = &from->figures->list[i];
@@ -179,16 +178,12 @@ static size_t add_figures(const struct nb_html_pictures *from, const char *prefi
     return n;
 }
 
-void nb_html_figures(const struct nb_html_pictures *from, const char *prefix, size_t most, struct nb_strbuf *out) {
-    add_figures(from, prefix, 0, most, out);
-}
-
 void nb_html_more_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, const char *title,
                           struct nb_strbuf *out) {
-    const size_t n = add_figures(from, prefix, 0, 0, out);
+    const size_t n = nb_html_figures(from, prefix, 0, 0, out);
     if (n <= first) return;
     nb_strbuf_addf(out, "<details><summary>%s: %zu</summary>\n<div class=plots>\n", title, n - first);
-    add_figures(from, prefix, first, n, out);
+    nb_html_figures(from, prefix, first, n, out);
     nb_strbuf_add(out, "</div></details>\n");
 }
 

@@ -114,10 +114,10 @@ static void add_cells(const struct summary *s, struct nb_grid *grid, const char 
 }
 
 /* What a ratio of times saves, `~` where its own interval is too wide to rank; of single launches there is none. */
-static void add_saved(const struct nb_interval *ratio, struct nb_strbuf *out) {
-    if (isfinite(ratio->value) && nb_is_too_wide(ratio)) nb_strbuf_add(out, "~");
-    nb_format_saved(out, ratio);
-    if (isfinite(ratio->value) && !nb_interval_known(ratio)) nb_strbuf_add(out, ", no interval");
+static void add_saved(struct nb_interval ratio, struct nb_strbuf *out) {
+    if (isfinite(ratio.value) && nb_is_too_wide(&ratio)) nb_strbuf_add(out, "~");
+    nb_format_saved(out, &ratio);
+    if (isfinite(ratio.value) && !nb_interval_known(&ratio)) nb_strbuf_add(out, ", no interval");
 }
 
 /* ---- which cases answer ------------------------------------------------------------------------------------------- */
@@ -387,12 +387,6 @@ static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid
     add_cells(s, grid, "", shares);
 }
 
-static void add_saved_by(const struct summary *s, const struct nb_record *a, const struct nb_record *b,
-                         struct nb_strbuf *out) {
-    const struct nb_interval ratio = ratio_of(s, a, b);
-    add_saved(&ratio, out);
-}
-
 static void add_savings(const struct summary *s, struct nb_grid *grid) {
     struct nb_strbuf fastest[2] = {{0}}, styles[2][2] = {{{0}}};
     if (s->n_ops != 2 || s->ops[0] != NB_OP_LAYERNORM) return;
@@ -400,10 +394,11 @@ static void add_savings(const struct summary *s, struct nb_grid *grid) {
         const struct place *place = &s->places[p];
         const struct nb_record *ln, *rms;
         if (!place->first) continue;
-        if (place->fastest[0] && place->fastest[1]) add_saved_by(s, place->fastest[1], place->fastest[0], &fastest[p]);
+        if (place->fastest[0] && place->fastest[1])
+            add_saved(ratio_of(s, place->fastest[1], place->fastest[0]), &fastest[p]);
         for (uint32_t style = 0; style < 2; style++)
             if (find_pair(s, place, style == 0 ? NB_FUSED : NB_COMPOSED, &ln, &rms))
-                add_saved_by(s, rms, ln, &styles[style][p]);
+                add_saved(ratio_of(s, rms, ln), &styles[style][p]);
     }
     add_cells(s, grid, "RMSNorm saves", fastest);
     add_cells(s, grid, "  same code, fused", styles[0]);
@@ -459,7 +454,7 @@ static void add_roots(struct summary *s) {
         for (int u = 0; u < N_USUAL; u++) {
             const struct nb_record *against = with_root(s, r, usual[u]);
             if (!against) continue;
-            add_saved_by(s, of, against, &grid.cell);
+            add_saved(ratio_of(s, of, against), &grid.cell);
             nb_grid_end_cell(&grid);
         }
     }
@@ -486,8 +481,7 @@ static void add_bf16(const struct summary *s, struct nb_grid *grid) {
         const struct nb_record *f32 = s->places[p].first ? s->places[p].fastest[s->n_ops - 1] : NULL;
         const struct nb_record *bf16 = f32 ? fastest_in(s, f32, NB_BF16) : NULL;
         if (!bf16) continue;
-        const struct nb_interval ratio = unpaired_ratio(&bf16->timing.time_ns, &f32->timing.time_ns);
-        add_saved(&ratio, &cells[p]);
+        add_saved(unpaired_ratio(&bf16->timing.time_ns, &f32->timing.time_ns), &cells[p]);
     }
     add_cells(s, grid, "bf16 of f32, unpaired", cells);
 }

@@ -55,9 +55,10 @@ struct nb_html_pictures {
     const struct nb_figures *figures;
     const char *dir, *folder; /* drawn in DIR/FOLDER */
 };
-/* Figures as pictures inside the page, so that it can be sent around alone, with links to their files: the first `most` of those whose
- * name starts with prefix, "" for all; and the others, folded under a title. */
-void nb_html_figures(const struct nb_html_pictures *from, const char *prefix, size_t most, struct nb_strbuf *out);
+/* Figures as pictures inside the page, so that it can be sent around alone, with links to their files: of those whose name starts with
+ * prefix, "" for all, the ones from first up to but without end, and how many have it; and those from first on, folded under a title. */
+size_t nb_html_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, size_t end,
+                       struct nb_strbuf *out);
 void nb_html_more_figures(const struct nb_html_pictures *from, const char *prefix, size_t first, const char *title,
                           struct nb_strbuf *out);
 /* What is not drawn and why. Changes the notes. */

@@ -211,12 +211,12 @@ static void add_share(const struct nb_record *r, struct nb_strbuf *cell) {
 }
 
 /* "2.41x faster [2.38, 2.44]" of the other, from the ratio of the kernel's time to the other's. */
-static void add_ratio(const struct nb_interval *ratio, struct nb_strbuf *cell) {
-    const bool faster = ratio->value >= 1;
-    const struct nb_interval inverse = {1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
-    if (!isfinite(ratio->value)) return;
-    nb_format_interval(cell, faster ? ratio : &inverse, faster ? "x faster" : "x slower");
-    if (!nb_interval_known(ratio)) nb_strbuf_add(cell, ", no interval");
+static void add_ratio(struct nb_interval ratio, struct nb_strbuf *cell) {
+    const bool faster = ratio.value >= 1;
+    const struct nb_interval inverse = {1 / ratio.value, 1 / ratio.high, 1 / ratio.low};
+    if (!isfinite(ratio.value)) return;
+    nb_format_interval(cell, faster ? &ratio : &inverse, faster ? "x faster" : "x slower");
+    if (!nb_interval_known(&ratio)) nb_strbuf_add(cell, ", no interval");
 }
 
 /* The case of a variant that stands beside one of the kernel's. */
@@ -248,12 +248,10 @@ static void add_other(const struct nb_tried *t, const struct nb_record *const ow
         const struct nb_record *r = beside(t, own[p], variant);
         if (!r) continue;
         if (!name.text) add_name(r, &name);
-        if (!nb_record_timed(r)) {
+        if (nb_record_timed(r))
+            add_ratio(nb_paired_ratio(t->samples, own[p]->key, r->key, NULL).ratio, &cells[p]);
+        else
             nb_strbuf_add(&cells[p], nb_status_name(r->status));
-            continue;
-        }
-        const struct nb_interval ratio = nb_paired_ratio(t->samples, own[p]->key, r->key, NULL).ratio;
-        add_ratio(&ratio, &cells[p]);
     }
     add_cells(grid, name.text ? name.text : variant, cells);
 }
