@@ -269,19 +269,15 @@ static cJSON *finding_to_json(const struct nb_finding *f) {
 }
 
 static int finding_from_json(struct nb_findings *out, const cJSON *json, const char *what) {
-    struct nb_finding read = {0};
-    if (nb_json_get_members(json, members, &read, what) != 0 || !read.name || !read.unit) {
-        nb_findings_release(
-            &(struct nb_findings){.items = memcpy(nb_alloc(1, sizeof read), &read, sizeof read), .n = 1});
+    struct nb_finding *f = NB_PUSH(out->items, out->n);
+    *f = (struct nb_finding){0};
+    if (nb_json_get_members(json, members, f, what) != 0 || !f->name || !f->unit) {
+        nb_free_all(f->name, f->unit, f->evidence, f->reason);
+        out->n--;
         return -1;
     }
-    struct nb_finding *f = nb_findings_add(out, "", "", read.value);
-    free(f->name);
-    free(f->unit);
-    *f = read;
-    const cJSON *item;
+    const cJSON *item, *units = nb_json_get(json, "units");
     cJSON_ArrayForEach(item, nb_json_get(json, "tags")) nb_finding_tag(f, item->string, cJSON_GetStringValue(item));
-    const cJSON *units = nb_json_get(json, "units");
     f->units = nb_alloc((unsigned)cJSON_GetArraySize(units) + 1, sizeof *f->units);
     cJSON_ArrayForEach(item, units) f->units[f->n_units++] = nb_json_get_exact(units, item->string);
     return 0;
@@ -334,18 +330,17 @@ const struct nb_experiment_kind nb_experiment_property = {
 
 /* ---- a kernel of the registry called on plain numbers ---- */
 
-static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb_matrix_view *v,
-                     const struct nb_entry *entry, char *reason, size_t reason_n) {
-    const struct nb_shape shape = nb_shape_of(v->rows, v->cols);
+static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb_entry *entry, char *reason,
+                     size_t reason_n) {
+    const struct nb_shape shape = nb_shape_of(n->rows, n->cols);
     nb_case_init(c);
     nb_case_set_entry(c, entry);
     snprintf(c->data, sizeof c->data, "zeros"); /* until x is set */
     if (nb_axis_set(nb_axis_find("shape"), c, n->shape ? n->shape : shape.text, reason, reason_n) != 0) return -1;
-    if (n->k && nb_axis_set(nb_axis_find("k"), c, n->k, reason, reason_n) != 0) return -1;
     c->eps = n->eps;
     c->formula = n->formula;
     c->formula.struct_size = sizeof c->formula;
-    c->formula.affine = v->beta ? NB_AFFINE_GAMMA_BETA : v->gamma ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
+    c->formula.affine = n->beta ? NB_AFFINE_GAMMA_BETA : n->gamma ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
     c->formula.param = NB_PARAM_F32;
     c->mode = n->mode;
     if (n->momentum > 0) c->momentum = n->momentum;
@@ -361,49 +356,46 @@ static void set_running(const struct nb_trial *t, enum nb_tensor_id id, const fl
     for (int64_t i = 0; to && i < t->in.n_params; i++) to[i] = from ? from[i] : otherwise;
 }
 
-int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
-                    size_t reason_n) {
+int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, char *reason, size_t reason_n) {
     struct nb_case c;
     const struct nb_entry *entry = nb_registry_widest(n->kernel, n->dtype);
     *t = (struct nb_trial){.entry = entry};
     if (!entry)
         return nb_reason(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
-    if (make_case(&c, n, v, entry, reason, reason_n) != 0) return -1;
+    if (make_case(&c, n, entry, reason, reason_n) != 0) return -1;
     if (nb_trial_init(t, &c, entry) != 0) return nb_reason(reason, reason_n, "%s: %s", n->kernel, t->reason);
-    nb_trial_set_params(t, v->gamma, v->beta);
-    nb_trial_set_x(t, v->x, NULL);
-    set_running(t, NB_T_RUNNING_MEAN_IN, v->running_mean, 0);
-    set_running(t, NB_T_RUNNING_VAR_IN, v->running_var, 1);
+    nb_trial_set_params(t, n->gamma, n->beta);
+    nb_trial_set_x(t, n->x, NULL);
+    set_running(t, NB_T_RUNNING_MEAN_IN, n->running_mean, 0);
+    set_running(t, NB_T_RUNNING_VAR_IN, n->running_var, 1);
     return 0;
 }
 
 /* -1 with the reason written. */
-static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
+static int norm_run(const struct nb_norm *n, double *y, char *reason, size_t reason_n) {
     struct nb_trial t released_by(nb_trial_release) = {0};
-    if (nb_norm_prepare(&t, n, v, reason, reason_n) != 0) return -1;
+    if (nb_norm_prepare(&t, n, reason, reason_n) != 0) return -1;
     if (nb_trial_run(&t) != 0) return nb_reason(reason, reason_n, "%s: %s", t.entry->id, t.reason);
     const struct nb_tensor *mean = &t.buffers.tensors[NB_T_RUNNING_MEAN_OUT],
                            *var = &t.buffers.tensors[NB_T_RUNNING_VAR_OUT]; /* BatchNorm in training */
     const size_t bytes = (size_t)t.in.n_params * sizeof(float);
-    for (int64_t i = 0; i < v->rows * v->cols; i++) y[i] = nb_trial_y(&t, i / t.in.cols, i % t.in.cols);
-    if (mean->data && v->running_mean) memcpy(v->running_mean, mean->data, bytes);
-    if (var->data && v->running_var) memcpy(v->running_var, var->data, bytes);
+    for (int64_t i = 0; i < n->rows * n->cols; i++) y[i] = nb_trial_y(&t, i / t.in.cols, i % t.in.cols);
+    if (mean->data && n->running_mean) memcpy(n->running_mean, mean->data, bytes);
+    if (var->data && n->running_var) memcpy(n->running_var, var->data, bytes);
     return 0;
 }
 
-int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
-                  double *y, const char *figure) {
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, double *y, const char *figure) {
     char reason[300];
-    if (norm_run(n, v, y, reason, sizeof reason) == 0) return 0;
+    if (norm_run(n, y, reason, sizeof reason) == 0) return 0;
     nb_findings_add_missing(call->out, figure, "%s", reason);
     return -1;
 }
 
 int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
                   int64_t cols, double *y, const char *figure) {
-    const struct nb_norm n = {.kernel = kernel, .eps = eps};
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
-    if (strcmp(kernel, "none") != 0) return nb_norm_found(call, &n, &v, y, figure);
+    const struct nb_norm n = {.kernel = kernel, .eps = eps, .rows = rows, .cols = cols, .x = x};
+    if (strcmp(kernel, "none") != 0) return nb_norm_found(call, &n, y, figure);
     memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
     return 0;
 }

@@ -66,26 +66,20 @@ struct nb_norm {
     struct nb_formula formula; /* affine follows from gamma and beta */
     enum nb_mode mode;         /* BatchNorm */
     double momentum;           /* 0: the usual 0.1 */
-    const char *k;             /* pRMSNorm: "6.25%"; null: that */
     const char *shape;         /* null: ROWSxCOLS, for BatchNorm positions x channels */
-};
-
-struct nb_matrix_view { /* rows x cols numbers, packed */
     int64_t rows, cols;
-    const double *x;
+    const double *x;                   /* rows x cols numbers, packed */
     const double *gamma, *beta;        /* null: 1, 0 */
     float *running_mean, *running_var; /* BatchNorm: in and out; null: 0 and 1 */
 };
 
 /* y: rows x cols, exact values of what the kernel stored. On failure adds a finding called `figure` without a value, and returns -1. */
-int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
-                  double *y, const char *figure);
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, double *y, const char *figure);
 /* The same of rows of f32 without parameters; the kernel "none" copies. */
 int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
                   int64_t cols, double *y, const char *figure);
 /* The same ready to be called, again and again, such as under a counter. -1 with the reason written. */
-int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
-                    size_t reason_n);
+int nb_norm_prepare(struct nb_trial *t, const struct nb_norm *n, char *reason, size_t reason_n);
 
 /* The rows that a case with this data and seed 1 has, in f32; owned. Null after a finding without a value. */
 double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,

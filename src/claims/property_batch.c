@@ -103,20 +103,25 @@ static int both_modes(const struct nb_property_call *call, int64_t batch, int64_
                       double *z) {
     const int64_t batches = nb_param_whole(call, "batches");
     float *mean freed = nb_alloc(2 * (unsigned long long)features, sizeof *mean), *var = mean + features;
-    struct nb_norm n = {
-        .kernel = nb_param_text(call, "kernel"), .eps = 1e-5, .momentum = nb_param_number(call, "momentum")};
-    const struct nb_matrix_view v = {.rows = batch, .cols = features, .x = x, .running_mean = mean, .running_var = var};
+    struct nb_norm n = {.kernel = nb_param_text(call, "kernel"),
+                        .eps = 1e-5,
+                        .momentum = nb_param_number(call, "momentum"),
+                        .rows = batch,
+                        .cols = features,
+                        .x = x,
+                        .running_mean = mean,
+                        .running_var = var};
     int result = 0;
     for (int64_t i = 0; i < features; i++) var[i] = 1;
     for (int64_t b = 0; b < batches && result == 0; b++) {
         fill_batch(x, batch, features, (uint64_t)b + 1);
-        result = nb_norm_found(call, &n, &v, y, "apart");
+        result = nb_norm_found(call, &n, y, "apart");
     }
     fill_batch(x, batch, features, 0);
     n.mode = NB_INFERENCE;
-    if (result == 0) result = nb_norm_found(call, &n, &v, z, "apart");
+    if (result == 0) result = nb_norm_found(call, &n, z, "apart");
     n.mode = NB_TRAINING;
-    if (result == 0) result = nb_norm_found(call, &n, &v, y, "apart");
+    if (result == 0) result = nb_norm_found(call, &n, y, "apart");
     return result;
 }
 
@@ -187,14 +192,16 @@ static int pass(const struct nb_property_call *call, const struct net *net, uint
     const int64_t n = net->batch * net->width;
     for (int64_t i = 0; i < n; i++) net->h[i] = nb_random_normal(random, (uint64_t)i);
     for (int layer = 0; layer < net->depth; layer++) {
-        const struct nb_norm norm = {.kernel = nb_param_text(call, "kernel"), .eps = 1e-5, .mode = mode};
-        const struct nb_matrix_view v = {.rows = net->batch,
-                                         .cols = net->width,
-                                         .x = net->a,
-                                         .running_mean = net->mean + layer * net->width,
-                                         .running_var = net->var + layer * net->width};
+        const struct nb_norm norm = {.kernel = nb_param_text(call, "kernel"),
+                                     .eps = 1e-5,
+                                     .mode = mode,
+                                     .rows = net->batch,
+                                     .cols = net->width,
+                                     .x = net->a,
+                                     .running_mean = net->mean + layer * net->width,
+                                     .running_var = net->var + layer * net->width};
         multiply(net, layer);
-        if (nb_norm_found(call, &norm, &v, y, "apart") != 0) return -1;
+        if (nb_norm_found(call, &norm, y, "apart") != 0) return -1;
         for (int64_t i = 0; i < n; i++) net->h[i] = y[i] > 0 ? y[i] : 0;
     }
     return 0;
@@ -237,9 +244,8 @@ static void depth_run(const struct nb_property_call *call) {
 enum { MOST = 256 };
 
 struct batch {
-    int n; /* sequences */
-    int64_t length[MOST], width, longest, features;
-    double *padded; /* n x width x features, zeros behind the end */
+    int n;                                          /* sequences */
+    int64_t length[MOST], width, longest, features; /* width: as cut or padded */
 };
 
 static double value(const struct batch *b, int s, int64_t t, int64_t c) {
@@ -256,11 +262,6 @@ static void batch_init(struct batch *b, const struct nb_property_call *call) {
         b->longest = b->length[s] > b->longest ? b->length[s] : b->longest;
     }
     b->width = cut > 0 && cut < b->longest ? cut : b->longest;
-    b->padded = nb_alloc((unsigned long long)(b->n * b->width * b->features), sizeof *b->padded);
-    for (int s = 0; s < b->n; s++)
-        for (int64_t t = 0; t < b->width && t < b->length[s]; t++)
-            for (int64_t c = 0; c < b->features; c++)
-                b->padded[(s * b->width + t) * b->features + c] = value(b, s, t, c);
 }
 
 struct tokens { /* rows that a norm takes together */
@@ -277,9 +278,8 @@ static struct tokens gather(const struct batch *b, bool padded, int64_t position
     for (int s = 0; s < b->n; s++)
         for (int64_t i = 0; i < width; i++) {
             if ((!padded && i >= b->length[s]) || (position >= 0 && i != position)) continue;
-            for (int64_t c = 0; c < b->features; c++)
-                t.x[t.n * b->features + c] =
-                    padded ? b->padded[(s * b->width + i) * b->features + c] : value(b, s, i, c);
+            for (int64_t c = 0; c < b->features && i < b->length[s]; c++) /* zeros behind the end */
+                t.x[t.n * b->features + c] = value(b, s, i, c);
             t.n++;
         }
     return t;
@@ -327,7 +327,6 @@ static void try_one(const struct nb_property_call *call, const char *statistics)
     if (result == 0)
         nb_finding_tag(nb_property_add(call, "moved", "share", sqrt(sum.squares / sum.whole)), "statistics",
                        statistics);
-    free(b.padded);
 }
 
 static void padding_run(const struct nb_property_call *call) {

@@ -101,50 +101,44 @@ static void descent_run(const struct nb_property_call *call) {
 /* divide. Inputs divided by a constant: what becomes of the mean squared error depends on what else is divided. Predictions y = w x with w = 1,
  * each off by the same error. */
 
-struct sums {
-    double mse, relative;
-};
-
-/* w x against the targets; relative: over the variance of the targets. */
-static struct sums errors_of(const double *x, const double *target, int n, double w) {
-    double squares = 0, mean = 0, variance = 0;
-    for (int i = 0; i < n; i++) {
-        squares += pow(w * x[i] - target[i], 2) / n;
-        mean += target[i] / n;
-    }
-    for (int i = 0; i < n; i++) variance += pow(target[i] - mean, 2) / n;
-    return (struct sums){squares, squares / variance};
+/* The mean squared error, and relative: over the variance of the targets. */
+static void add_errors(const struct nb_property_call *call, const char *divided, const struct model *m) {
+    double mean = 0, variance = 0;
+    for (int i = 0; i < m->n; i++) mean += m->target[i] / m->n;
+    for (int i = 0; i < m->n; i++) variance += pow(m->target[i] - mean, 2) / m->n;
+    nb_finding_tag(nb_property_add(call, "mse", "", loss(m)), "divided", divided);
+    nb_finding_tag(nb_property_add(call, "relative", "", loss(m) / variance), "divided", divided);
 }
 
-static double best_w(const double *x, const double *target, int n) {
+/* With the best w. */
+static struct model fitted(struct model m) {
     double xt = 0, xx = 0;
-    for (int i = 0; i < n; i++) {
-        xt += x[i] * target[i];
-        xx += x[i] * x[i];
+    for (int i = 0; i < m.n; i++) {
+        xt += m.x[i] * m.target[i];
+        xx += m.x[i] * m.x[i];
     }
-    return xt / xx;
-}
-
-static void add_errors(const struct nb_property_call *call, const char *divided, struct sums s) {
-    nb_finding_tag(nb_property_add(call, "mse", "", s.mse), "divided", divided);
-    nb_finding_tag(nb_property_add(call, "relative", "", s.relative), "divided", divided);
+    m.w = xt / xx;
+    return m;
 }
 
 static void divide_run(const struct nb_property_call *call) {
-    double x[MOST] = {0}, target[MOST] = {0}, small[MOST] = {0}, small_target[MOST] = {0};
     const double by = nb_param_number(call, "by"), error = nb_param_number(call, "error");
-    const int n = nb_param_count(call, "x") < MOST ? nb_param_count(call, "x") : MOST;
-    for (int i = 0; i < n; i++) {
-        x[i] = nb_param_number_at(call, "x", i);
-        target[i] = x[i] - error;
-        small[i] = x[i] / by;
-        small_target[i] = target[i] / by;
+    struct model raw = {.w = 1}, inputs, both;
+    for (; raw.n < nb_param_count(call, "x") && raw.n < MOST; raw.n++) {
+        raw.x[raw.n] = nb_param_number_at(call, "x", raw.n);
+        raw.target[raw.n] = raw.x[raw.n] - error;
     }
-    add_errors(call, "nothing", errors_of(x, target, n, 1));
-    add_errors(call, "inputs and targets", errors_of(small, small_target, n, 1));
-    add_errors(call, "inputs", errors_of(small, target, n, 1));
-    add_errors(call, "nothing, fitted", errors_of(x, target, n, best_w(x, target, n)));
-    add_errors(call, "inputs, fitted", errors_of(small, target, n, best_w(small, target, n)));
+    inputs = both = raw;
+    for (int i = 0; i < raw.n; i++) {
+        inputs.x[i] = both.x[i] = raw.x[i] / by;
+        both.target[i] = raw.target[i] / by;
+    }
+    const struct model fitted_raw = fitted(raw), fitted_inputs = fitted(inputs);
+    add_errors(call, "nothing", &raw);
+    add_errors(call, "inputs and targets", &both);
+    add_errors(call, "inputs", &inputs);
+    add_errors(call, "nothing, fitted", &fitted_raw);
+    add_errors(call, "inputs, fitted", &fitted_inputs);
 }
 
 /* gradient_balance. Two features of different size in one linear model: how far do the gradients of their weights lie apart? Rows are samples; the
@@ -189,15 +183,12 @@ static void gradient_balance_run(const struct nb_property_call *call) {
 /* gradient_scale. The worked example of a gradient: the mean squared error over N inputs, w x against targets that each prediction misses by `error`,
  * and the gradient of w by a central difference (exact for a quadratic, save rounding). The printed figure is one term of it. */
 
-static double loss_of(const double *x, const double *target, int n, double w) {
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += pow(w * x[i] - target[i], 2);
-    return sum / n;
-}
-
-static double central_difference(const double *x, const double *target, int n) {
+static double central_difference(struct model m) {
     const double h = 0x1p-10;
-    return (loss_of(x, target, n, 1 + h) - loss_of(x, target, n, 1 - h)) / (2 * h);
+    m.w = 1 + h;
+    const double above = loss(&m);
+    m.w = 1 - h;
+    return (above - loss(&m)) / (2 * h);
 }
 
 static void add_scale(const struct nb_property_call *call, const char *reading, double g) {
@@ -207,17 +198,15 @@ static void add_scale(const struct nb_property_call *call, const char *reading, 
 }
 
 static void gradient_scale_run(const struct nb_property_call *call) {
-    double x[MOST] = {0}, target[MOST] = {0};
-    const double error = nb_param_number(call, "error");
+    struct model m = {0};
     const int same = (int)nb_param_number(call, "same"), given = nb_param_count(call, "x");
-    int n = 0;
     for (int i = 0; i < given; i++)
-        for (int j = 0; j < same && n < MOST; j++) x[n++] = nb_param_number_at(call, "x", i);
-    for (int i = 0; i < n; i++) target[i] = x[i] - error;
-    const double whole = central_difference(x, target, n);
+        for (int j = 0; j < same && m.n < MOST; j++) m.x[m.n++] = nb_param_number_at(call, "x", i);
+    for (int i = 0; i < m.n; i++) m.target[i] = m.x[i] - nb_param_number(call, "error");
+    const double whole = central_difference(m);
     /* One term: all targets but the first are met, so that its part of the mean is all of the gradient. */
-    for (int i = 1; i < n; i++) target[i] = x[i];
-    add_scale(call, "one term", central_difference(x, target, n));
+    for (int i = 1; i < m.n; i++) m.target[i] = m.x[i];
+    add_scale(call, "one term", central_difference(m));
     add_scale(call, "sum", whole);
 }
 

@@ -157,9 +157,8 @@ static void normalized_shape_run(const struct nb_property_call *call) {
     }
     snprintf(whole, sizeof whole, "%lldx%.60s", (long long)rows, shape);
     double *x freed = nb_norm_normal(rows * all, 3 * rows * all), *y = x + rows * all, *z = y + rows * all;
-    const struct nb_norm module = {.kernel = kernel, .eps = 1e-5, .shape = whole};
-    const struct nb_matrix_view v = {.rows = rows, .cols = all, .x = x};
-    if (nb_norm_found(call, &module, &v, y, "apart") == 0 &&
+    const struct nb_norm module = {.kernel = kernel, .eps = 1e-5, .shape = whole, .rows = rows, .cols = all, .x = x};
+    if (nb_norm_found(call, &module, y, "apart") == 0 &&
         nb_norm_plain(call, kernel, 1e-5, x, rows * all / last, last, z, "apart") == 0)
         nb_finding_tag_number(nb_property_add(call, "apart", "", nb_largest_difference(y, z, rows * all)), "dimensions",
                               n_dims);

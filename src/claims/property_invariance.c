@@ -17,10 +17,14 @@ struct layer {
     double *x, *w; /* cases x inputs, neurons x inputs */
 };
 
-enum { W_SCALE, W_CENTRE, VECTOR_SCALE, DATA_SCALE, DATA_CENTRE, CASE_SCALE, N_CHANGES };
-static const char *const change_names[N_CHANGES] = {"weight matrix re-scaled", "weight matrix re-centred",
-                                                    "weight vector re-scaled", "dataset re-scaled",
-                                                    "dataset re-centred",      "single case re-scaled"};
+static const struct transformation {
+    const char *name;
+    bool of_data, of_first,
+        shifts; /* of the cases, not the weights; of their first row alone; re-centres, not re-scales */
+} transformations[] = {
+    {"weight matrix re-scaled", false, false, false}, {"weight matrix re-centred", false, false, true},
+    {"weight vector re-scaled", false, true, false},  {"dataset re-scaled", true, false, false},
+    {"dataset re-centred", true, false, true},        {"single case re-scaled", true, true, false}};
 
 static void scale(double *v, int64_t n, double by) {
     for (int64_t i = 0; i < n; i++) v[i] *= by;
@@ -32,26 +36,13 @@ static void shift_rows(double *v, int64_t rows, int64_t cols) {
     for (int64_t i = 0; i < rows * cols; i++) v[i] += 2 * nb_random_normal(random, (uint64_t)(i % cols));
 }
 
-static void apply_change(struct layer *l, int change, double factor) {
-    switch (change) {
-    case W_SCALE:
-        scale(l->w, l->neurons * l->inputs, factor);
-        return;
-    case W_CENTRE:
-        shift_rows(l->w, l->neurons, l->inputs);
-        return;
-    case VECTOR_SCALE:
-        scale(l->w, l->inputs, factor); /* of the first neuron */
-        return;
-    case DATA_SCALE:
-        scale(l->x, l->cases * l->inputs, factor);
-        return;
-    case DATA_CENTRE:
-        shift_rows(l->x, l->cases, l->inputs);
-        return;
-    default:
-        scale(l->x, l->inputs, factor); /* the first case */
-    }
+static void apply_change(struct layer *l, const struct transformation *by, double factor) {
+    double *rows = by->of_data ? l->x : l->w;
+    const int64_t n = by->of_first ? 1 : by->of_data ? l->cases : l->neurons;
+    if (by->shifts)
+        shift_rows(rows, n, l->inputs);
+    else
+        scale(rows, n * l->inputs, factor);
 }
 
 static void layer_init(struct layer *l, const struct nb_property_call *call) {
@@ -97,20 +88,21 @@ static int normalized(const struct nb_property_call *call, struct layer *l, doub
 }
 
 /* Largest change of any output over the rms of all. */
-static void try_change(const struct nb_property_call *call, int change) {
+static void try_change(const struct nb_property_call *call, const struct transformation *by) {
     struct layer before released_by(layer_release), after released_by(layer_release);
     layer_init(&before, call);
     layer_init(&after, call);
-    apply_change(&after, change, nb_param_number(call, "factor"));
+    apply_change(&after, by, nb_param_number(call, "factor"));
     const int64_t n = before.cases * before.neurons;
     double *y freed = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
     if (normalized(call, &before, y) == 0 && normalized(call, &after, z) == 0)
         nb_finding_tag(nb_property_add(call, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n)), "under",
-                       change_names[change]);
+                       by->name);
 }
 
 static void invariance_run(const struct nb_property_call *call) {
-    for (int change = 0; change < N_CHANGES; change++) try_change(call, change);
+    for (size_t i = 0; i < sizeof transformations / sizeof transformations[0]; i++)
+        try_change(call, &transformations[i]);
 }
 
 /* printed_rows. Small demonstrations as they are printed: x - mean(x) alone, x / (std(x) + eps) alone, and whole norms, on given numbers, before and

@@ -16,17 +16,6 @@
 
 /* cast_order. Rounded to the dtype before the weight (Llama) or after it (Gemma): which outputs differ, and by how much. */
 
-/* y of both orders. */
-static int compute(const struct nb_property_call *call, enum nb_dtype dtype, const struct nb_matrix_view *v,
-                   double *before, double *after) {
-    struct nb_norm n = {.kernel = nb_param_text(call, "kernel"), .dtype = dtype, .eps = nb_param_number(call, "eps")};
-    n.formula.root = NB_ROOT_MUL_RECIP;
-    n.formula.cast = NB_CAST_BEFORE;
-    if (nb_norm_found(call, &n, v, before, "differ") != 0) return -1;
-    n.formula.cast = NB_CAST_AFTER;
-    return nb_norm_found(call, &n, v, after, "differ");
-}
-
 static void compare(const struct nb_property_call *call, enum nb_dtype dtype, const double *before, const double *after,
                     int64_t n) {
     double n_differ = 0, most = 0;
@@ -50,8 +39,17 @@ static void cast_order_run(const struct nb_property_call *call) {
     for (int64_t i = 0; i < n; i++) x[i] = nb_round_to(x[i], dtype);
     for (int64_t i = 0; i < cols; i++)
         gamma[i] = nb_round_to(1 + spread * nb_random_normal(weights, (uint64_t)i), dtype);
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
-    if (compute(call, dtype, &v, before, after) == 0) compare(call, dtype, before, after, n);
+    struct nb_norm norm = {.kernel = nb_param_text(call, "kernel"),
+                           .dtype = dtype,
+                           .eps = nb_param_number(call, "eps"),
+                           .formula = {.root = NB_ROOT_MUL_RECIP, .cast = NB_CAST_BEFORE},
+                           .rows = rows,
+                           .cols = cols,
+                           .x = x,
+                           .gamma = gamma};
+    if (nb_norm_found(call, &norm, before, "differ") != 0) return;
+    norm.formula.cast = NB_CAST_AFTER;
+    if (nb_norm_found(call, &norm, after, "differ") == 0) compare(call, dtype, before, after, n);
 }
 
 /* promotion. x rounded to 16 bits after the scaling, then times a weight of another dtype: an eager framework gives the product the wider of both
@@ -65,9 +63,9 @@ static void promotion_run(const struct nb_property_call *call) {
     const struct nb_random weights = nb_random_stream(1, 1);
     double *x freed = nb_norm_normal(n, 2 * n), *y = x + n, beyond = 0;
     for (int64_t i = 0; i < n; i++) x[i] = nb_round_to(x[i], dtype);
-    const struct nb_norm norm = {.kernel = "rmsnorm_twopass", .dtype = dtype, .eps = 1e-6};
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
-    if (nb_norm_found(call, &norm, &v, y, "result_bits") == 0) {
+    const struct nb_norm norm = {
+        .kernel = "rmsnorm_twopass", .dtype = dtype, .eps = 1e-6, .rows = rows, .cols = cols, .x = x};
+    if (nb_norm_found(call, &norm, y, "result_bits") == 0) {
         /* The type of the product: torch.promote_types of both. */
         const enum nb_dtype result = nb_formats[other].bytes > nb_formats[dtype].bytes ? other : dtype;
         for (int64_t i = 0; i < n; i++) {
@@ -176,10 +174,13 @@ static double gain(const struct nb_property_call *call, enum nb_eps_place place)
     const double rms = nb_param_number(call, "rms");
     double *x freed = nb_alloc(2 * (unsigned long long)cols, sizeof *x), *y = x + cols;
     for (int64_t i = 0; i < cols; i++) x[i] = i % 2 ? -rms : rms;
-    struct nb_norm n = {.kernel = nb_param_text(call, "kernel"), .eps = nb_param_number(call, "eps")};
-    n.formula.eps_place = place;
-    const struct nb_matrix_view v = {.rows = 1, .cols = cols, .x = x};
-    return nb_norm_found(call, &n, &v, y, "gain") == 0 ? nb_rms_of(y, cols) : (double)NAN;
+    const struct nb_norm n = {.kernel = nb_param_text(call, "kernel"),
+                              .eps = nb_param_number(call, "eps"),
+                              .formula.eps_place = place,
+                              .rows = 1,
+                              .cols = cols,
+                              .x = x};
+    return nb_norm_found(call, &n, y, "gain") == 0 ? nb_rms_of(y, cols) : (double)NAN;
 }
 
 static struct nb_finding *add_gain(const struct nb_property_call *call, const char *name, double value) {

@@ -53,12 +53,11 @@ static int parameters_used(struct nb_trial *t) {
 static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_call *w) {
     double *x freed = nb_alloc((unsigned long long)(rows * cols + 2 * cols), sizeof *x), *gamma = x + rows * cols;
     for (int64_t i = 0; i < rows * cols + 2 * cols; i++) x[i] = (double)(i % 7) - 2.5;
-    const struct nb_norm n = {.kernel = kernel, .eps = 1e-5};
-    struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
+    struct nb_norm n = {.kernel = kernel, .eps = 1e-5, .rows = rows, .cols = cols, .x = x, .gamma = gamma};
     const struct nb_entry *entry = nb_registry_widest(kernel, NB_F32);
-    if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) v.beta = gamma + cols;
+    if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) n.beta = gamma + cols;
     struct nb_trial t released_by(nb_trial_release);
-    if (nb_norm_prepare(&t, &n, &v, w->reason, sizeof w->reason) != 0) return -1;
+    if (nb_norm_prepare(&t, &n, w->reason, sizeof w->reason) != 0) return -1;
     const int64_t counted = count_instructions(&t, w->reason, sizeof w->reason);
     w->instructions = counted < 0 ? (double)NAN : (double)counted;
     w->sweeps = (double)entry->kernel->loads + (double)entry->kernel->stores;
