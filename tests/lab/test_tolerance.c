@@ -154,16 +154,19 @@ Test(tolerance, proportions_have_exact_bounds) {
 }
 
 Test(tolerance, criteria_compare_as_the_functions_they_are_named_after) {
-    const double want[] = {1, -2, 0, 4}, near[] = {1.0009, -2, 0, 4}, far[] = {1, -2, 2e-5, 4}, not [] = {1, NAN, 0, 4};
-    const bool without_second[] = {true, false, true, true};
+    double want[] = {1, -2, 0, 4}, allowed[] = {1, 1, 1, 1}, without_second[] = {1, INFINITY, 1, 1};
+    const double near[] = {1.0009, -2, 0, 4}, far[] = {1, -2, 2e-5, 4}, not [] = {1, NAN, 0, 4};
+    struct nb_tolerance_test all = {.rows = {.rows = 1, .cols = 4}, .n = 4, .want = want, .allowed = allowed},
+                             part = all;
+    part.allowed = without_second;
     struct nb_tolerance t = {0};
     set_criteria(&t, NB_NUM_F16);
     const struct nb_criterion *torch = &t.criteria[NB_N_OWN_CRITERIA], *nmse = torch + 3;
-    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, 1, 4, near, want, NULL));
-    cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, far, want, NULL));
-    cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, NULL));
-    cr_expect(criterion_alarms(nmse, NB_NUM_F16, 1, 4, not, want, NULL));
-    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, without_second));
-    cr_expect_not(criterion_alarms(nmse, NB_NUM_F16, 1, 4, near, want, NULL));
-    cr_expect_float_eq(mean_error(1, 4, near, want, NULL), 0.0003, 1e-9);
+    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, &all, near));
+    cr_expect(criterion_alarms(torch, NB_NUM_F16, &all, far));
+    cr_expect(criterion_alarms(torch, NB_NUM_F16, &all, not ));
+    cr_expect(criterion_alarms(nmse, NB_NUM_F16, &all, not ));
+    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, &part, not ));
+    cr_expect_not(criterion_alarms(nmse, NB_NUM_F16, &all, near));
+    cr_expect_float_eq(mean_error(&all, near), 0.0003, 1e-9);
 }

@@ -104,30 +104,35 @@ static void cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
 
 const char *const nb_reference_kind_names[] = {"exact", "rounded", "peer", NULL};
 
-static int64_t rows_of_file(const struct nb_tolerance_request *request) {
-    int64_t rows, cols;
-    char reason[1024];
-    if (nb_source_size(request->data, &rows, &cols, reason, sizeof reason) != 0) return nb_error("%s", reason);
-    return rows > 0 ? rows : 0;
-}
+struct correct {
+    struct nb_design design;       /* emulated, unless */
+    const struct nb_entry *kernel; /* not null */
+};
 
-/* How many tests the data has: of a distribution as many as one likes (INT64_MAX), of a file what its rows suffice for. -1 after
- * nb_error. */
-static int64_t count_tests(const struct nb_tolerance_request *request) {
-    const int64_t rows = rows_of_file(request);
-    return rows == 0 ? INT64_MAX : rows < 0 ? -1 : rows / request->rows;
-}
+struct run {
+    struct nb_tolerance *t;
+    struct nb_tolerance_request q;
+    struct correct correct[NB_MAX_SUBJECTS];
+    int64_t in_file; /* rows of the file; not above 0: the data are no file */
+    double *worst;   /* by subject, then by test of the first set: |error| / derived */
+    double *got, *other;
+    int64_t first_tests; /* of the first set */
+    double *mean_errors; /* the same: mean relative error */
+    double *emulated;    /* outputs of the design itself */
+    double done, total;  /* for the bar */
+};
+
+static enum nb_number store_of(const struct run *r) { return r->q.design.store; }
 
 /* A file's rows are cut into tests. */
-static int load(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t index) {
-    const int64_t in_file = rows_of_file(q);
+static int load(struct nb_tolerance_test *t, const struct run *r, int64_t index) {
+    const struct nb_tolerance_request *q = &r->q;
     struct nb_design_data data = {.data = q->data,
-                                  .rows = in_file > 0 ? (index + 1) * q->rows : q->rows,
+                                  .rows = r->in_file > 0 ? (index + 1) * q->rows : q->rows,
                                   .cols = q->cols,
-                                  .seed = q->seed + (in_file > 0 ? 0 : (uint64_t)index),
+                                  .seed = q->seed + (r->in_file > 0 ? 0 : (uint64_t)index),
                                   .affine = q->affine};
-    if (in_file < 0 || nb_design_data_resolve(&data) != 0 || nb_design_rows_init(&t->rows, &q->design, &data) != 0)
-        return -1;
+    if (nb_design_data_resolve(&data) != 0 || nb_design_rows_init(&t->rows, &q->design, &data) != 0) return -1;
     const int64_t skipped = t->rows.rows - q->rows, n = q->rows * t->rows.cols;
     if (skipped > 0) memmove(t->rows.x, t->rows.x + skipped * t->rows.cols, (size_t)n * sizeof *t->rows.x);
     t->rows.rows = q->rows;
@@ -138,12 +143,10 @@ static int load(struct nb_tolerance_test *t, const struct nb_tolerance_request *
 /* |want - exact| comes on top of what the kernel may be off. */
 static void set_reference(struct nb_tolerance_test *t, const struct nb_tolerance_request *q) {
     const enum nb_number store = q->design.store;
-    for (int64_t i = 0; i < t->n; i++) t->want[i] = t->exact[i];
-    if (q->reference == NB_REFERENCE_ROUNDED)
-        for (int64_t i = 0; i < t->n; i++) {
-            t->want[i] = nb_number_round(t->exact[i], 0, store, NB_ROUND_NEAREST, 0);
-            t->allowed[i] += nb_number_ulp(t->exact[i], store) / 2;
-        }
+    for (int64_t i = 0; i < t->n && q->reference == NB_REFERENCE_ROUNDED; i++) {
+        t->allowed[i] += nb_number_ulp(t->want[i], store) / 2;
+        t->want[i] = nb_number_round(t->want[i], 0, store, NB_ROUND_NEAREST, 0);
+    }
     if (q->reference == NB_REFERENCE_PEER) {
         nb_test_emulate(&q->design, t, t->want);
         for (int64_t i = 0; i < t->n; i++) t->allowed[i] *= 2;
@@ -153,34 +156,28 @@ static void set_reference(struct nb_tolerance_test *t, const struct nb_tolerance
 static void judge_rows(struct nb_tolerance_test *t) {
     const struct nb_design_rows *r = &t->rows;
     for (int64_t row = 0; row < r->rows; row++) {
-        double *y = t->exact + row * r->cols, *allowed = t->allowed + row * r->cols;
+        double *y = t->want + row * r->cols;
         nb_exact_row(&t->judge.c, r->x + row * r->cols, r->gamma, r->beta, &t->judge.oracle.truth[row], y, NULL);
-        nb_bound_row(&t->judge.bound, row, y, allowed);
-        for (int64_t i = 0; i < r->cols; i++) {
-            t->usable[row * r->cols + i] = isfinite(allowed[i]);
-            t->n_lost += !isfinite(allowed[i]);
-        }
+        nb_bound_row(&t->judge.bound, row, y, t->allowed + row * r->cols);
     }
 }
 
-/* Test number `index`, with the bound for a chain of so many roundings. -1 after nb_error. */
-static int test_init(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t chain, int64_t index) {
+/* Test number `index`. -1 after nb_error. */
+static int test_init(struct nb_tolerance_test *t, const struct run *r, int64_t index) {
     *t = (struct nb_tolerance_test){0};
-    if (load(t, q, index) != 0) return -1;
-    nb_design_judge_init(&t->judge, &q->design, &t->rows, chain);
-    t->exact = nb_alloc((unsigned long long)t->n, 3 * sizeof *t->exact);
-    t->want = t->exact + t->n;
+    if (load(t, r, index) != 0) return -1;
+    nb_design_judge_init(&t->judge, &r->q.design, &t->rows, r->t->chain);
+    t->want = nb_alloc((unsigned long long)t->n, 2 * sizeof *t->want);
     t->allowed = t->want + t->n;
-    t->usable = nb_alloc((unsigned long long)t->n, sizeof *t->usable);
     judge_rows(t);
-    set_reference(t, q);
+    set_reference(t, &r->q);
     return 0;
 }
 
 static void test_release(struct nb_tolerance_test *t) {
     nb_design_rows_release(&t->rows);
     nb_design_judge_release(&t->judge);
-    nb_free_all(t->exact, t->usable);
+    free(t->want);
     *t = (struct nb_tolerance_test){0};
 }
 
@@ -205,7 +202,8 @@ static void set_criteria(struct nb_tolerance *t, enum nb_number store) {
     memcpy(t->criteria, all, sizeof all);
 }
 
-static bool is_usable(const bool *usable, int64_t i) { return !usable || usable[i]; }
+/* Else a loss is predicted, and any value is right. */
+static bool is_usable(const struct nb_tolerance_test *t, int64_t i) { return isfinite(t->allowed[i]); }
 
 static bool element_fails(const struct nb_criterion *c, enum nb_number store, double got, double want) {
     const double error = fabs(got - want);
@@ -214,28 +212,28 @@ static bool element_fails(const struct nb_criterion *c, enum nb_number store, do
     return !(error <= c->atol + c->rtol * fabs(want));
 }
 
-static bool nmse_fails(const struct nb_criterion *c, int64_t n, const double *got, const double *want,
-                       const bool *usable) {
+static bool nmse_fails(const struct nb_criterion *c, const struct nb_tolerance_test *t, const double *got) {
     double errors = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!is_usable(usable, i)) continue;
-        errors += (got[i] - want[i]) * (got[i] - want[i]);
-        squares += want[i] * want[i];
+    for (int64_t i = 0; i < t->n; i++) {
+        if (!is_usable(t, i)) continue;
+        errors += (got[i] - t->want[i]) * (got[i] - t->want[i]);
+        squares += t->want[i] * t->want[i];
     }
     return !(errors <= c->limit * squares);
 }
 
 /* Mean over |want| > rms(want) / 4 of each row of (|got| - |want|) / |want|; NaN without such elements. */
-static double mean_error(int64_t rows, int64_t cols, const double *got, const double *want, const bool *usable) {
+static double mean_error(const struct nb_tolerance_test *t, const double *got) {
+    const double *want = t->want;
     double sum = 0;
     int64_t n = 0;
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t first = row * cols;
+    for (int64_t first = 0; first < t->n; first += t->rows.cols) {
+        const int64_t end = first + t->rows.cols;
         double squares = 0;
-        for (int64_t i = first; i < first + cols; i++) squares += is_usable(usable, i) ? want[i] * want[i] : 0;
-        const double least = sqrt(squares / (double)cols) / 4;
-        for (int64_t i = first; i < first + cols; i++) {
-            if (!is_usable(usable, i) || !(fabs(want[i]) > least)) continue;
+        for (int64_t i = first; i < end; i++) squares += is_usable(t, i) ? want[i] * want[i] : 0;
+        const double least = sqrt(squares / (double)t->rows.cols) / 4;
+        for (int64_t i = first; i < end; i++) {
+            if (!is_usable(t, i) || !(fabs(want[i]) > least)) continue;
             sum += (fabs(got[i]) - fabs(want[i])) / fabs(want[i]);
             n++;
         }
@@ -243,27 +241,19 @@ static double mean_error(int64_t rows, int64_t cols, const double *got, const do
     return n > 0 ? sum / (double)n : NAN;
 }
 
-/* A test of rows x cols outputs; usable: null, or false for elements that no criterion looks at. True: it fails. */
-static bool criterion_alarms(const struct nb_criterion *c, enum nb_number store, int64_t rows, int64_t cols,
-                             const double *got, const double *want, const bool *usable) {
-    const int64_t n = rows * cols;
-    if (c->kind == NB_CRITERION_MEAN_ERROR)
-        return !isnan(c->limit) && fabs(mean_error(rows, cols, got, want, usable)) > c->limit;
+/* True: the test of these outputs fails. */
+static bool criterion_alarms(const struct nb_criterion *c, enum nb_number store, const struct nb_tolerance_test *t,
+                             const double *got) {
+    if (c->kind == NB_CRITERION_MEAN_ERROR) return !isnan(c->limit) && fabs(mean_error(t, got)) > c->limit;
     if (c->kind == NB_CRITERION_ALLCLOSE && isnan(c->rtol)) return false;
-    if (c->kind == NB_CRITERION_NMSE) return nmse_fails(c, n, got, want, usable);
-    for (int64_t i = 0; i < n; i++)
-        if (is_usable(usable, i) && element_fails(c, store, got[i], want[i])) return true;
+    if (c->kind == NB_CRITERION_NMSE) return nmse_fails(c, t, got);
+    for (int64_t i = 0; i < t->n; i++)
+        if (is_usable(t, i) && element_fails(c, store, got[i], t->want[i])) return true;
     return false;
 }
 
 /* ---- Correct kernels: designs that differ in order alone, and the built-in kernels of the same formula. Kernels are called in this
  * process, so that only those of this program are ---- */
-
-struct correct {
-    char name[96];
-    struct nb_design design;       /* emulated, unless */
-    const struct nb_entry *kernel; /* not null */
-};
 
 /* ---- designs ------------------------------------------------------------------------------------------------------------- */
 
@@ -281,23 +271,25 @@ static bool same_order(const struct nb_design *a, const struct nb_design *b) {
     return a->order == b->order && a->lanes == b->lanes && a->leaf == b->leaf;
 }
 
-static int add_designs(const struct nb_tolerance_request *q, int64_t chain, struct correct *list, int most) {
-    int n = 0;
-    const bool fits = !q->kernel || nb_design_chain(&q->design, nb_design_elements(&q->design, q->cols)) <= chain;
-    if (fits && most > 0) {
-        list[n] = (struct correct){.design = q->design};
-        snprintf(list[n++].name, sizeof list->name, "emulated: the design itself");
-    }
-    for (size_t i = 0; i < sizeof orders / sizeof orders[0] && n < most; i++) {
-        struct nb_design d = q->design;
+/* Where there is room. kernel null: the design is emulated. */
+static void add_subject(struct run *r, const struct nb_entry *kernel, const struct nb_design *d, const char *name) {
+    if (r->t->n_subjects == NB_MAX_SUBJECTS) return;
+    struct nb_subject *s = &r->t->subjects[r->t->n_subjects];
+    snprintf(s->name, sizeof s->name, "%s%s", kernel ? "" : "emulated: ", name);
+    r->correct[r->t->n_subjects++] = (struct correct){*d, kernel};
+}
+
+static void add_designs(struct run *r) {
+    const struct nb_design *own = &r->q.design;
+    const int64_t n = nb_design_elements(own, r->q.cols);
+    if (!r->q.kernel || nb_design_chain(own, n) <= r->t->chain) add_subject(r, NULL, own, "the design itself");
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        struct nb_design d = *own;
         d.order = orders[i].order;
         d.lanes = orders[i].lanes;
         d.leaf = orders[i].leaf;
-        if (same_order(&d, &q->design) || nb_design_chain(&d, nb_design_elements(&d, q->cols)) > chain) continue;
-        list[n] = (struct correct){.design = d};
-        snprintf(list[n++].name, sizeof list->name, "emulated: %s", orders[i].name);
+        if (!same_order(&d, own) && nb_design_chain(&d, n) <= r->t->chain) add_subject(r, NULL, &d, orders[i].name);
     }
-    return n;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------------- */
@@ -326,21 +318,14 @@ static bool fits(const struct nb_entry *entry, const struct nb_tolerance_request
     return !nb_kernel_applicable(k, &call) && nb_kernel_chain(k, &call) <= chain;
 }
 
-/* Those whose chain of roundings is no longer than `chain`; the request's own design first. Returns how many. */
-static int list_correct(const struct nb_tolerance_request *q, int64_t chain, struct correct *list, int most) {
-    int n = 0;
-    if (q->kernel) {
-        list[n] = (struct correct){.kernel = q->kernel, .design = q->design};
-        snprintf(list[n++].name, sizeof list->name, "%s", q->kernel->id);
-    }
-    n += add_designs(q, chain, list + n, most - n);
-    for (size_t i = 0; i < nb_registry_size() && n < most; i++) {
+/* Those whose chain of roundings is no longer than that of the bound; the request's own kernel, or design, first. */
+static void list_correct(struct run *r) {
+    if (r->q.kernel) add_subject(r, r->q.kernel, &r->q.design, r->q.kernel->id);
+    add_designs(r);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
-        if (entry == q->kernel || !fits(entry, q, chain)) continue;
-        list[n] = (struct correct){.kernel = entry, .design = q->design};
-        snprintf(list[n++].name, sizeof list->name, "%s", entry->id);
+        if (entry != r->q.kernel && fits(entry, &r->q, r->t->chain)) add_subject(r, entry, &r->q.design, entry->id);
     }
-    return n;
 }
 
 static int call_kernel(const struct correct *s, const struct nb_tolerance_test *t, double *got, char *reason,
@@ -362,28 +347,15 @@ static int call_kernel(const struct correct *s, const struct nb_tolerance_test *
     return result;
 }
 
-/* got: the outputs of the test's rows. -1 with the reason written. */
-static int run_one(const struct correct *s, const struct nb_tolerance_test *t, double *got, char *reason, size_t size) {
-    if (s->kernel) return call_kernel(s, t, got, reason, size);
-    nb_test_emulate(&s->design, t, got);
-    return 0;
+/* r->got: the outputs of the test's rows. False: there are none, and the subject's reason says why. */
+static bool run_subject(struct run *r, int s, const struct nb_tolerance_test *t) {
+    const struct correct *c = &r->correct[s];
+    char *reason = r->t->subjects[s].reason;
+    if (reason[0]) return false;
+    if (c->kernel) return call_kernel(c, t, r->got, reason, sizeof r->t->subjects[s].reason) == 0;
+    nb_test_emulate(&c->design, t, r->got);
+    return true;
 }
-
-/* ---- a run ---- */
-
-struct run {
-    struct nb_tolerance *t;
-    struct nb_tolerance_request q;
-    struct correct correct[NB_MAX_SUBJECTS];
-    double *worst; /* by subject, then by test of the first set: |error| / derived */
-    double *got, *other;
-    int64_t first_tests; /* of the first set */
-    double *mean_errors; /* the same: mean relative error */
-    double *emulated;    /* outputs of the design itself */
-    double done, total;  /* for the bar */
-};
-
-static enum nb_number store_of(const struct run *r) { return r->q.design.store; }
 
 static int step(struct run *r, const char *what) {
     nb_progress(++r->done, r->total, 0, what);
@@ -399,8 +371,11 @@ static int64_t clamp(double v, int64_t least, int64_t most) {
 
 static int plan(struct run *r) {
     const double elements = (double)r->q.rows * (double)r->q.cols;
-    const int64_t available = count_tests(&r->q);
-    if (available < 0) return -1;
+    int64_t cols;
+    char reason[1024];
+    if (nb_source_size(r->q.data, &r->in_file, &cols, reason, sizeof reason) != 0) return nb_error("%s", reason);
+    /* Of a distribution as many tests as one likes, of a file what its rows suffice for. */
+    const int64_t available = r->in_file > 0 ? r->in_file / r->q.rows : INT64_MAX;
     if (available < 2)
         return nb_error("tolerance: %s has fewer rows than two tests of %lld take; --rows asks for fewer", r->q.data,
                         (long long)r->q.rows);
@@ -417,12 +392,12 @@ static int plan(struct run *r) {
 
 static void add_to_cloud(struct run *r, struct nb_cloud *cloud, const struct nb_tolerance_test *test) {
     for (int64_t i = 0; i < test->n; i++) {
-        if (!test->usable[i]) continue;
+        r->t->n_lost += !is_usable(test, i);
+        if (!is_usable(test, i)) continue;
         cloud_add(cloud, test->want[i], test->allowed[i]);
         const double ulps = test->allowed[i] / nb_number_ulp(test->want[i], store_of(r));
         if (ulps > r->t->max_ulp) r->t->max_ulp = ulps;
     }
-    r->t->n_lost += test->n_lost;
     r->t->n_elements += test->n;
 }
 
@@ -431,7 +406,7 @@ static int derive(struct run *r) {
     int result = 0;
     for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
         struct nb_tolerance_test test released_by(test_release);
-        if ((result = test_init(&test, &r->q, r->t->chain, i)) != 0) break;
+        if ((result = test_init(&test, r, i)) != 0) break;
         add_to_cloud(r, &cloud, &test);
         result = step(r, "bounds");
     }
@@ -453,7 +428,7 @@ static double largest_share(const struct nb_criterion *derived, const struct nb_
                             int64_t *at) {
     double worst = 0;
     for (int64_t i = 0; i < test->n; i++) {
-        if (!test->usable[i] || got[i] == test->want[i]) continue;
+        if (!is_usable(test, i) || got[i] == test->want[i]) continue;
         const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
         if (share <= worst) continue;
         worst = isnan(share) ? (double)INFINITY : share;
@@ -481,15 +456,13 @@ static double mean_error_limit(const double *errors, int64_t n) {
 
 static int run_correct(struct run *r, int64_t index) {
     struct nb_tolerance_test test released_by(test_release);
-    if (test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
+    if (test_init(&test, r, index) != 0) return -1;
     for (int s = 0; s < r->t->n_subjects; s++) {
-        struct nb_subject *subject = &r->t->subjects[s];
-        if (subject->reason[0]) continue;
-        if (run_one(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
+        if (!run_subject(r, s, &test)) continue;
         const int64_t at = (int64_t)s * r->first_tests + index;
         int64_t element;
         r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got, &element);
-        r->mean_errors[at] = mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
+        r->mean_errors[at] = mean_error(&test, r->got);
     }
     return step(r, "calibrating");
 }
@@ -533,7 +506,7 @@ static void finish_rate(struct nb_rate *rate) {
 static void count_held_out(struct run *r, const struct nb_tolerance_test *test) {
     const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
     for (int64_t i = 0; i < test->n; i++) {
-        if (!test->usable[i]) continue;
+        if (!is_usable(test, i)) continue;
         r->t->n_held_out++;
         r->t->n_uncovered += test->allowed[i] > derived->atol + derived->rtol * fabs(test->want[i]);
     }
@@ -542,8 +515,7 @@ static void count_held_out(struct run *r, const struct nb_tolerance_test *test) 
 static void count_alarms(struct run *r, const struct nb_tolerance_test *test, const double *got,
                          struct nb_rate *rates) {
     for (int c = 0; c < r->t->n_criteria; c++)
-        count(&rates[c], criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols, got,
-                                          test->want, test->usable));
+        count(&rates[c], criterion_alarms(&r->t->criteria[c], store_of(r), test, got));
 }
 
 static bool differ(const double *a, const double *b, int64_t n) {
@@ -578,14 +550,12 @@ static void note_worst(const struct run *r, struct nb_subject *subject, const st
 
 static int measure(struct run *r, int64_t index) {
     struct nb_tolerance_test test released_by(test_release);
-    if (test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
+    if (test_init(&test, r, r->first_tests + index) != 0) return -1;
     count_held_out(r, &test);
     for (int s = 0; s < r->t->n_subjects; s++) {
-        struct nb_subject *subject = &r->t->subjects[s];
-        if (subject->reason[0]) continue;
-        if (run_one(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
-        note_worst(r, subject, &test, index);
-        count_alarms(r, &test, r->got, subject->alarms);
+        if (!run_subject(r, s, &test)) continue;
+        note_worst(r, &r->t->subjects[s], &test, index);
+        count_alarms(r, &test, r->got, r->t->subjects[s].alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
     return step(r, "counting alarms");
@@ -650,9 +620,7 @@ int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *
         const unsigned long long elements = (unsigned long long)(r->q.rows * r->q.cols);
         set_chain(r);
         set_criteria(t, store_of(r));
-        t->n_subjects = list_correct(&r->q, t->chain, r->correct, NB_MAX_SUBJECTS);
-        for (int s = 0; s < t->n_subjects; s++)
-            memcpy(t->subjects[s].name, r->correct[s].name, sizeof t->subjects[s].name);
+        list_correct(r);
         t->subjects[0].under_test = r->q.kernel != NULL;
         r->worst = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->worst);
         r->mean_errors = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->mean_errors);
