@@ -214,7 +214,6 @@ cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o)
     cJSON *options = cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
-    nb_launcher_cpus(cpus, q->threads, q->launch);
     for (int i = 0; i < q->n_arms; i++) asked[i] = (struct nb_asked){.key = q->keys[i]};
     if (q->subject->describe) q->subject->describe(q, options);
     struct nb_job job = {.kind = q->subject->job,
@@ -229,7 +228,7 @@ cJSON *nb_gate_launch_ask(const struct nb_gate_request *q, struct nb_outcome *o)
                          .digests_at = -1,
                          .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
                          .cpus = cpus,
-                         .n_cpus = q->threads,
+                         .n_cpus = nb_launcher_cpus(cpus, q->threads, q->launch),
                          .options = options};
     if (q->floors) job.floor = nb_floors_get(q->floors, cpus[0], q->threads);
     cJSON *answer = nb_launcher_ask(&job, q->silence_s, o);

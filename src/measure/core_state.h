@@ -55,7 +55,8 @@ void nb_floors_keep(struct nb_floors *f);
 void nb_floors_forget(void); /* the file */
 void nb_floors_release(struct nb_floors *f);
 
-#define NB_QUIET_S 4e-3 /* at most so long a block waits for an uncontended core */
+#define NB_QUIET_S 4e-3    /* at most so long a block looks for an uncontended core */
+#define NB_ASLEEP_S 0.3e-3 /* and so long it sleeps at a time */
 
 /* Above 1.10 times the floor, or below 0.93 of it, which is nonsense. Not, where either is not known. */
 bool nb_is_contended(double probe, double floor);

@@ -77,7 +77,7 @@ struct nb_job {
     int n_programs;                    /* that a worker is lent */
     bool programs_anew;                /* in the parent: they are to be new ones */
     int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
-    int *cpus;                         /* one for each thread */
+    int *cpus;                         /* one for each thread; then those to which a single thread may move */
     int n_cpus;
     const cJSON *options; /* of a study; borrowed from json; may be null */
     cJSON *json;

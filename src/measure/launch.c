@@ -256,9 +256,13 @@ static void write_end(struct nb_run *run) {
     nb_run_write(run, line);
 }
 
-double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_counters) {
+static int n_cpus(void) {
     int cpus[NB_MAX_CPUS];
-    const int at_once = nb_checks_at_once(plan, nb_cpu_allowed(cpus, NB_MAX_CPUS));
+    return nb_cpu_allowed(cpus, NB_MAX_CPUS);
+}
+
+double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_counters) {
+    const int at_once = nb_checks_at_once(plan, n_cpus());
     double s = 0;
     for (size_t g = 0; g < plan->n_groups; g++) {
         const double *step_s = plan->groups[g].step_s;
@@ -272,7 +276,7 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
                 const struct nb_run_options *options) {
     struct nb_run run released_by(nb_run_release) = {
         .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
-    run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
+    run.n_cpus = n_cpus();
     if (nb_run_init(&run, dir) != 0) return -1;
     struct nb_fork_server fork_server = {
         .plugins = options->plugins, .n_plugins = options->n_plugins, .seed = plan->order_seed};

@@ -5,8 +5,10 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/core/case.h"
 #include "src/core/cpu.h"
@@ -57,10 +59,29 @@ int nb_launcher_ends(const struct nb_outcome *o) {
     return o->ending == NB_NOT_STARTED ? -1 : o->ending == NB_ENDED_BY_USER ? nb_interrupted() : 0;
 }
 
-void nb_launcher_cpus(int *cpus, int n_threads, int launch) {
-    int allowed[NB_MAX_CPUS];
+static bool is_of_node(int cpu, int node) {
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/node%d", cpu, node);
+    return access(path, F_OK) == 0;
+}
+
+/* Is the same memory the nearest to both? */
+static bool same_node(int cpu, int other) {
+    enum { MOST_NODES = 64 };
+    for (int node = 0; node < MOST_NODES; node++)
+        if (is_of_node(cpu, node)) return is_of_node(other, node);
+    return true;
+}
+
+int nb_launcher_cpus(int *cpus, int n_threads, int launch) {
+    int allowed[NB_MAX_CPUS], n_cpus = n_threads;
     const int n = nb_cpu_allowed(allowed, NB_MAX_CPUS);
     for (int t = 0; t < n_threads; t++) cpus[t] = n > 0 ? allowed[(launch + t) % n] : 0;
+    for (int i = 1; i < n && n_threads == 1 && n_cpus < NB_MOST_MOVES; i++) {
+        const int cpu = allowed[(launch + i) % n];
+        if (same_node(cpus[0], cpu)) cpus[n_cpus++] = cpu;
+    }
+    return n_cpus;
 }
 
 /* ---- side by side ------------------------------------------------------------------------------------------------ */

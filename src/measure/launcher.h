@@ -15,8 +15,10 @@ cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_out
 /* Whether whoever has launches to make ends with this one: -1 after nb_error (no process can be started), the number of the user's signal,
  * or 0: go on. */
 int nb_launcher_ends(const struct nb_outcome *o);
-/* The CPUs of a launch, one for each thread: launches alternate between those that this process may use. Writes n_threads of them. */
-void nb_launcher_cpus(int *cpus, int n_threads, int launch);
+/* The CPUs of a launch, one for each thread: launches alternate between those that this process may use. For one thread then those to which
+ * it may move, all beside the same memory. Returns how many were written: n_threads, or at most NB_MOST_MOVES. */
+enum { NB_MOST_MOVES = 8 };
+int nb_launcher_cpus(int *cpus, int n_threads, int launch);
 
 /* ---- side by side ------------------------------------------------------------------------------------------------ */
 

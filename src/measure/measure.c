@@ -67,6 +67,8 @@ struct launch {
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
     double probe;             /* the last one, where the core is probed */
+    int cpu;                  /* of those that it may use, by number in their list */
+    double asleep_s;          /* waiting for an uncontended core */
     struct nb_hidden_threads hidden;
 };
 
@@ -619,12 +621,33 @@ static void take_probe_behind(struct nb_arm *arm, struct launch *l, int block) {
     arm->probe[block] = fmax(before, l->probe);
 }
 
-/* Then the block is timed all the same, so that the contended state has its samples, too. */
-static void wait_for_quiet(struct launch *l) {
+/* A set that the next CPU's caches do not hold is one that no arm has met. */
+static void move_on(struct launch *l) {
+    const struct nb_measure_options *o = l->options;
+    l->cpu = (l->cpu + 1) % o->n_cpus;
+    nb_cpu_pin(o->cpus[l->cpu]);
+    if (l->cursor.stays) l->unmet = 3;
+}
+
+static void sleep_for(struct launch *l, double s) {
     const double begin = nb_now_s();
-    if (!l->options->probed) return;
-    do l->probe = nb_pool_probe(l->pool);
-    while (nb_is_contended(l->probe, l->options->floor) && nb_now_s() - begin < l->options->quiet_s);
+    nb_wait_s(s);
+    l->asleep_s += nb_now_s() - begin;
+}
+
+/* Before a block: on to the next CPU while the core is contended, and asleep for a moment when all of them were, since a host may wake a
+ * CPU on another core. A neighbour stays for some 50 ms, a block takes one (decision 0032). Then the block is timed all the same, so that
+ * the contended state has its samples, too. */
+static void find_quiet(struct launch *l) {
+    const struct nb_measure_options *o = l->options;
+    if (!o->probed) return;
+    const double begin = nb_now_s();
+    l->probe = nb_pool_probe(l->pool);
+    for (int tries = 1; nb_is_contended(l->probe, o->floor) && nb_now_s() - begin < NB_QUIET_S; tries++) {
+        if (o->n_cpus > 1) move_on(l);
+        if (o->n_cpus < 2 || tries % o->n_cpus == 0) sleep_for(l, NB_ASLEEP_S);
+        l->probe = nb_pool_probe(l->pool);
+    }
 }
 
 static void init_probes(struct nb_arm *arms, int n_arms, int blocks) {
@@ -725,12 +748,13 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0) shuffle(order, n_arms, &random);
         begin_block(&l, (uint64_t)arms[0].c->shape.rows);
-        wait_for_quiet(&l);
+        find_quiet(&l);
         for (int i = 0; i < n_arms; i++) /* by turns an order, and its reverse */
             take_turn(arms, order[block % 2 ? n_arms - 1 - i : i], &l, block, i);
         if ((block + 1) % round == 0) nb_hidden_threads_round(&l.hidden, nb_pool_cpu_times(pool));
     }
     disturbance_end(noise, &before, options->device);
+    noise->wall_s -= l.asleep_s;
     if (options->device || nb_arms_have_program(arms, n_arms))
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);

@@ -68,7 +68,8 @@ struct nb_measure_options {
     void (*before)(struct nb_arm *arm), (*behind)(struct nb_arm *arm);
     bool probed;                           /* the core is probed before and behind each sample */
     double floor;                          /* what the probe takes on an uncontended core; NaN: not known */
-    double quiet_s;                        /* at most so long a block waits for the core to be uncontended */
+    const int *cpus;                       /* where the thread may go on while its core is contended, its own first */
+    int n_cpus;                            /* 0: nowhere else */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 

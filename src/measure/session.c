@@ -17,6 +17,7 @@
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/measure/judge.h"
+#include "src/measure/launcher.h"
 #include "src/measure/lines.h"
 #include "src/plan/estimate.h"
 #include "src/programs/program_process.h"
@@ -532,9 +533,8 @@ static void work(struct session *v, const char *kind) {
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
                          .cpus = cpus,
-                         .n_cpus = first->threads};
-    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
-    job.floor = nb_floors_get(&run->schedule.floors, cpus[0], job.n_cpus);
+                         .n_cpus = nb_launcher_cpus(cpus, first->threads, v->launch + 1 + v->cpu)};
+    job.floor = nb_floors_get(&run->schedule.floors, cpus[0], first->threads);
     for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
         asked[i] = (struct nb_asked){.key = key_of(v, v->members[i]), .sample = v->members[i]};

@@ -51,7 +51,7 @@ struct nb_run {
     pthread_mutex_t shared;             /* journal and digests: checks run side by side */
     int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */
     int64_t digests_end;
-    int cpus[NB_MAX_CPUS], n_cpus;
+    int n_cpus;
     double started_s;
     double silent_s;               /* for which kernels that hung were waited for */
     struct nb_strings hung;        /* their variants */

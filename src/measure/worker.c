@@ -384,7 +384,8 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
                                     .n_watched = b->sets.n,
                                     .probed = may_probe(b),
                                     .floor = job->floor,
-                                    .quiet_s = NB_QUIET_S,
+                                    .cpus = job->cpus,
+                                    .n_cpus = nb_pool_threads(b->pool) == 1 ? job->n_cpus : 0,
                                     .device = on_device ? device : NULL,
                                     .current_arm = &w->shared->current,
                                     .beats = &w->shared->beats};

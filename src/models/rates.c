@@ -114,16 +114,15 @@ static int take_answer(const cJSON *line, void *arg) {
 
 /* 0, -1 or a signal, as nb_launcher_ends(). */
 static int ask(const struct nb_rates *rates, struct nb_journal *journal, int launch, cJSON **out) {
-    int cpu;
+    int cpus[NB_MOST_MOVES];
     struct nb_outcome o;
     cJSON *request = request_of(rates, launch);
-    nb_launcher_cpus(&cpu, 1, launch);
     const struct nb_job job = {.kind = "rates",
                                .launch = launch,
                                .digests_at = -1,
                                .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
-                               .cpus = &cpu,
-                               .n_cpus = 1,
+                               .cpus = cpus,
+                               .n_cpus = nb_launcher_cpus(cpus, 1, launch),
                                .floor = NAN,
                                .options = request};
     cJSON *answer = nb_launcher_ask(&job, SILENCE_S, &o);

@@ -281,7 +281,7 @@ static int ask(struct tuning_run *run, const struct tune_outcome *o, const struc
                struct answer *out) {
     struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     struct nb_asked asked[N_SETTINGS + 1];
-    int cpu;
+    int cpus[NB_MOST_MOVES];
     struct nb_outcome outcome;
     cJSON *json released_by(nb_json_release) = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     *out = (struct answer){.reason = ""};
@@ -298,11 +298,10 @@ static int ask(struct tuning_run *run, const struct tune_outcome *o, const struc
                          .sample_s = 1e-3 * run->options.sample_ms,
                          .digests_at = -1,
                          .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
-                         .cpus = &cpu,
-                         .n_cpus = 1,
+                         .cpus = cpus,
+                         .n_cpus = nb_launcher_cpus(cpus, 1, launch),
                          .options = json};
-    nb_launcher_cpus(&cpu, 1, launch);
-    job.floor = nb_floors_get(&run->floors, cpu, 1);
+    job.floor = nb_floors_get(&run->floors, cpus[0], 1);
     cJSON *answer released_by(nb_json_release) = nb_launcher_ask(&job, silence_s, &outcome);
     if (answer && read_answer(t, o->n_arms, answer, &run->floors, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many calls an arm costs whose call is longer than a sample, that it is timed all the same, and that one which only begins slowly is no
- * such arm; and that each block is on a set of buffers of its own, of which there are several. */
+ * such arm; that each block is on a set of buffers of its own, of which there are several, and on a CPU that is uncontended where there is one. */
 #include "src/measure/measure.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
+#include "src/core/timer.h"
+#include "src/measure/core_state.h"
 #include "tests/support/played_time.h"
 
 enum { BLOCKS = 20, SETS = 3, ALL = 1 << 30 };
@@ -23,6 +28,8 @@ static int64_t one_unit(const struct nb_call *call, int phase) { return call->ro
 
 static struct nb_arm arms[2]; /* of a launch */
 static double sample_ns[2][BLOCKS];
+static struct nb_noise noise;
+static char table[100] = "* 0 0\nreading 0";
 
 /* Arms of a kernel on sets of tensors with so many rows; each set's number is where its x points. */
 static void launch(const struct nb_kernel *kernel, int n_arms, int n_sets, int64_t rows,
@@ -33,7 +40,6 @@ static void launch(const struct nb_kernel *kernel, int n_arms, int n_sets, int64
     const struct nb_entry entry = {.kernel = kernel};
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = rows, .cols = 8}, .threads = 1};
     struct nb_call calls[SETS];
-    struct nb_noise noise;
     for (int s = 0; s < SETS; s++)
         calls[s] = (struct nb_call){.struct_size = sizeof calls[s], .rows = rows, .cols = 8, .x = &numbers[s]};
     for (int a = 0; a < n_arms; a++) {
@@ -42,7 +48,7 @@ static void launch(const struct nb_kernel *kernel, int n_arms, int n_sets, int64
         arms[a].preempted = preempted[a];
         arms[a].position = position[a];
     }
-    nb_played_table("* 0 0\nreading 0");
+    nb_played_table(table);
     struct nb_pool *pool = nb_pool_new(1, NULL);
     nb_measure_group(arms, n_arms, n_sets, pool, options, &noise);
     nb_pool_free(pool);
@@ -147,4 +153,43 @@ Test(slow_arms, each_block_is_on_the_next_set_and_its_first_arm_calls_twice_to_w
         cr_expect_eq(stays[b], b % SETS);
         if (b > 0) cr_expect_eq(calls_in[b], 2 + 1 + arms[0].per_sample + arms[1].per_sample);
     }
+}
+
+/* Calls of a us in blocks of 1 ms, of which the probe takes 2000 cycles, 2800 on that CPU while it is contended; -1: on all. Returns how many
+ * samples were uncontended. */
+static int uncontended_beside(int contended_cpu, const int *cpus, int n_cpus) {
+    enum { FLOOR = 2000 };
+    static const struct nb_kernel kernel = {
+        .name = "slow", .variant = "slow", .run = take_a_while, .n_units = one_unit};
+    const struct nb_measure_options options = {
+        .blocks = BLOCKS, .sample_s = 1e-3, .seed = 1, .probed = true, .floor = FLOOR, .cpus = cpus, .n_cpus = n_cpus};
+    int n = 0;
+    snprintf(table, sizeof table, "* 0 0\nreading 20\ncontended 0 1 1 cpu=%d", contended_cpu);
+    n_slow = 0;
+    nb_cpu_pin(cpus[0]);
+    launch(&kernel, 1, 1, 1, &options);
+    double *probe freed = arms[0].probe;
+    for (int b = 0; b < BLOCKS; b++) n += isfinite(sample_ns[0][b]) && !nb_is_contended(probe[b], FLOOR);
+    return n;
+}
+
+Test(slow_arms, a_block_leaves_a_cpu_that_a_neighbour_uses) {
+    int cpus[2];
+    if (nb_cpu_allowed(cpus, 2) < 2) cr_skip_test("one CPU");
+    cr_expect_eq(uncontended_beside(cpus[0], cpus, 2), BLOCKS);
+    cr_expect_eq(sched_getcpu(), cpus[1]);
+    cr_expect_eq(uncontended_beside(cpus[1], cpus, 2), BLOCKS);
+    cr_expect_eq(sched_getcpu(), cpus[0], "nothing to flee from");
+    cr_expect_eq(uncontended_beside(cpus[0], cpus, 1), 0, "one that may not move");
+    cr_expect_eq(sched_getcpu(), cpus[0]);
+}
+
+Test(slow_arms, where_all_cpus_are_contended_a_block_is_timed_all_the_same) {
+    int cpus[2];
+    const int n_cpus = nb_cpu_allowed(cpus, 2);
+    const double begin_s = nb_now_s();
+    cr_expect_eq(uncontended_beside(-1, cpus, n_cpus), 0);
+    for (int b = 0; b < BLOCKS; b++) cr_expect(isfinite(sample_ns[0][b]));
+    cr_expect_gt(nb_now_s() - begin_s, BLOCKS * NB_QUIET_S, "so long each has looked");
+    cr_expect_lt(noise.wall_s, BLOCKS * 2e-3, "asleep for most of it, which nobody else did to it: %g s", noise.wall_s);
 }

@@ -49,6 +49,7 @@ struct work {
 /* From from_s to until_s of every every_s; or, of slices and switches, length_s at the end of every every_s. */
 struct span {
     double from_s, until_s, every_s;
+    int cpu; /* of contention; -1: on any */
 };
 static struct table {
     struct work works[MOST_LINES];
@@ -84,11 +85,12 @@ static void read_options(struct work *w, const char *line, const char *rest) {
 }
 
 static void read_line(struct table *t, const char *line) {
-    struct span s;
+    struct span s = {.cpu = -1};
     struct work w = {.contended = 1.3, .beside = 1};
     int n = 0;
     if (line[0] == '\0' || line[0] == '#') return;
-    if (sscanf(line, "contended %lf %lf %lf", &s.from_s, &s.until_s, &s.every_s) == 3 && t->n_contended < MOST_SPANS)
+    if (sscanf(line, "contended %lf %lf %lf cpu=%d", &s.from_s, &s.until_s, &s.every_s, &s.cpu) >= 3 &&
+        t->n_contended < MOST_SPANS)
         t->contended[t->n_contended++] = s;
     else if (sscanf(line, "slice %lf %lf", &t->slice_every_s, &t->slice_s) == 2 ||
              sscanf(line, "switch %lf", &t->switch_every_s) == 1 || sscanf(line, "load %lf", &t->load) == 1 ||
@@ -199,7 +201,7 @@ static bool is_contended(void) {
     for (int i = 0; i < table.n_contended; i++) {
         const struct span *c = &table.contended[i];
         const double at_s = s - c->every_s * floor(s / c->every_s);
-        if (at_s >= c->from_s && at_s < c->until_s) return true;
+        if (at_s >= c->from_s && at_s < c->until_s && (c->cpu < 0 || c->cpu == sched_getcpu())) return true;
     }
     return false;
 }

@@ -11,7 +11,7 @@
  *   the gate's candidate has worked in the process (1)
  *   probe 2000             cycles of the probe of the core, with the same options
  *   interrupt chunk 3      the third piece of that work in a process sends it SIGINT
- *   contended 0.5 2 4      from 0.5 s to 2 s of every 4 s of a process the core is another's too, and the probe says so
+ *   contended 0.5 2 4      from 0.5 s to 2 s of every 4 s of a process the core is another's too, and the probe says so; cpu=1: that CPU's core
  *   slice 0.1 0.004        every 0.1 s of a process another has the CPU for 4 ms
  *   switch 0.1             every 0.1 s another has it for no time at all
  *   load 0.5               the load average
