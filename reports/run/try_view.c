@@ -59,7 +59,7 @@ static void count(struct verdict *v, const struct nb_results *results, const str
     }
     v->n++;
     if (r->facts.calls > v->calls) v->calls = r->facts.calls;
-    if (nb_record_beats_copy(r)) v->suspect = r;
+    if (r->has_timing && r->timing.suspect) v->suspect = r;
     if (!nb_status_failed(r->status)) return;
     v->n_failed++;
     if (v->failed && !is_plainer(r, v->failed)) return;

@@ -8,6 +8,7 @@
 #include "src/core/registry.h"
 #include "src/gate/gate.h"
 #include "src/measure/paired.h"
+#include "src/measure/timing.h"
 
 /* A change that leaves the number of instructions alone can break up a chain of dependent ones: additions that wait 4 cycles each become two
  * a cycle. */
@@ -99,7 +100,7 @@ int nb_gate_doubt_copy(const struct nb_gate *g, struct nb_gate_case *c) {
     const bool measured = q.n_arms > 1 && result == 0;
     const struct nb_interval copy =
         measured ? nb_interval_exp(nb_over_launches(ln, DOUBT_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
-    if (copy.low > 1)
+    if (copy.low > NB_AS_FAST)
         nb_gate_decide(c, NB_VERDICT_SUSPECT, "faster than a copy of the same bytes: by %.1f%% at least",
                        100 * (copy.low - 1));
     for (int i = 1; i < q.n_arms; i++) free((char *)(uintptr_t)q.keys[i]);

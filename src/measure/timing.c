@@ -259,7 +259,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->steal_ms = l->steal_ms;
     t->involuntary = l->involuntary;
     t->throttled = l->throttled;
-    t->suspect = t->vs_copy.low > 1;
+    t->suspect = t->vs_copy.low > NB_AS_FAST;
     t->noisy = false;
     t->noise[0] = '\0';
     judge(t, nb_fewest_launches(nb_confidence(l->adaptive)));

@@ -35,7 +35,7 @@ extern const char *const nb_stop_names[]; /* "" "fixed" "aim" "most" "budget", n
 
 struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
-    struct nb_interval vs_copy;      /* time of the copy / time of the case; above 1 is suspect */
+    struct nb_interval vs_copy;      /* time of the copy / time of the case */
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
     char state[12];                  /* that these figures are of, of nb_state_names */
     struct nb_in_contention {
@@ -51,8 +51,8 @@ struct nb_timing {
     int n_preempted;   /* samples that, or whose copy's sample in the block, saw an involuntary switch or a migration */
     bool chunked;      /* samples are rows of the shape, not whole calls */
     double per_sample; /* calls in a sample, rows when chunked */
-    bool suspect;      /* vs_copy above 1 beyond its interval */
-    bool noisy;        /* too noisy to rank; noise says why */
+    bool suspect; /* vs_copy above NB_AS_FAST beyond its interval, which is known of no kernel that does its work */
+    bool noisy;   /* too noisy to rank; noise says why */
     char noise[200];
     double steal_ms;     /* evidence, of all launches: time that the hypervisor took */
     double involuntary;  /* involuntary context switches */

@@ -25,10 +25,6 @@ static void add_axes(cJSON *json, const struct nb_case *c) {
     }
 }
 
-bool nb_record_beats_copy(const struct nb_record *r) {
-    return r->has_timing && r->timing.suspect && r->timing.vs_copy.low > 1.05;
-}
-
 bool nb_record_is_over_budget(const struct nb_record *r) {
     if (r->has_timing) return strcmp(r->timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;
     const char *why = r->status == NB_SKIPPED ? r->reason : r->timing_reason;

@@ -44,8 +44,6 @@ struct nb_record {
     double bytes;             /* compulsory */
 };
 
-/* Is its time below a copy's of the same bytes by more than a twentieth, at 95 %? It is known of no kernel that does its work. */
-bool nb_record_beats_copy(const struct nb_record *r);
 /* Would it have been timed, or timed more often, with more time? */
 bool nb_record_is_over_budget(const struct nb_record *r);
 /* JSON both ways, with its sum, which is not checked; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
