@@ -32,8 +32,9 @@ grep -o '"mistakes:rms_f32_rsqrt_declared/[^"]*"' "$WORK/run/checks/journal.json
 import json, re, sys
 records = json.load(open(sys.argv[1]))["records"]
 text = open(sys.argv[2]).read()
-table = text[text.index("#define KERNELS(K)"):]
-wrong, right = ([f"{base}_{way}" for base, way in re.findall(r"K\((\w+), (\w+)\)", part)] for part in table.split("/* correct ones */"))
+table = text[text.index("#define WAYS(W)"):].replace("\\\n", "")
+kinds = lambda part: [(way, base) for way, bases in re.findall(r"W\((\w+), ([^)]*)\)", part) for base in re.findall(r"\w+", bases)]
+wrong, right = ([f"{base}_{way}" for way, base in kinds(part)] for part in table.split("/* correct ones */"))
 kernels, missed = sys.argv[3].split(), sys.argv[4:]
 assert "*" in kernels or set(kernels) <= set(wrong + right), "a kernel that is not in the table"
 faults = ["the catalogue has shrunk"] * (len(wrong) < 225 or len(right) < 58)
@@ -54,7 +55,7 @@ PY
 
 # A preset has a case of every kernel of a plugin, whatever its dtype, pass and layout; of each formula that it has.
 "$NORMBENCH" run quick --plugin "$plugin" --budget 1e6 --list 2>/dev/null | grep '^mistakes:' >"$WORK/list"
-names() { grep -o 'K([a-z0-9_]*, [a-z0-9_]*)' tests/plugins/mistakes.h | sed 's/K(\(.*\), \(.*\))/\1_\2/' | sort -u; }
+names() { tr -d '\\\n' <tests/plugins/mistakes.h | grep -o 'W([^)]*)' | awk -F'[(), ]+' '{ for (i = 3; i < NF; i++) print $i "_" $2 }' | sort -u; }
 names | diff - <(sed 's/^mistakes://; s|/.*||' "$WORK/list" | sort -u) || bad "a preset leaves kernels of a plugin out"
 grep -q '^mistakes:rms_f32_rsqrt_declared/.*/root:rsqrt_nr/' "$WORK/list" || bad "a kernel is not tried with its own formula"
 [ "$(grep -c '^mistakes:bn_bf16_correct/shape:n[ch]' "$WORK/list")" = 2 ] || bad "BatchNorm is not tried in both layouts"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Norms with one mistake each, and correct ones that compute in other ways. mistakes.h says which kernel has which: a mistake is a
  * small deviation from one plain implementation, by its name, so that whoever reads a report knows what was missed. */
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -15,53 +17,38 @@
 
 /* ---- what may be done wrong, and what may be done otherwise ---------------------------------------------------------- */
 
-#define NAMED(name) name,
-enum way { MISTAKES(NAMED) HONEST(NAMED) };
+#define NAMED(way, ...) way,
+enum way { WAYS(NAMED) N_WAYS };
 
 /* ---- numbers --------------------------------------------------------------------------------------------------------- */
-
-enum rounding { NEAREST, TRUNCATED, FLOORED, RAISED, TIES_AWAY, TIES_UP, DITHERED };
 
 static const struct format {
     int precision, emin;
     double max;
 } formats[] = {[NB_F32] = {24, -126, 0x1.fffffep127}, [NB_F16] = {11, -14, 65504}, [NB_BF16] = {8, -126, 0x1.fep127}};
 
-static double to_integer(double v, enum rounding rounding) {
-    switch (rounding) {
-    case TRUNCATED:
-        return trunc(v);
-    case FLOORED:
-        return floor(v);
-    case RAISED:
-        return ceil(v);
-    case TIES_AWAY:
-        return round(v);
-    case TIES_UP:
-        return floor(v + 0.5);
-    case DITHERED: {
-        uint64_t bits;
-        memcpy(&bits, &v, sizeof bits);
-        return floor(v + (double)(bits * 0x9e3779b97f4a7c15u >> 11) * 0x1p-53);
-    }
-    default:
-        return rint(v);
-    }
+/* How a number becomes whole: rint() to the nearest; or */
+typedef double (*rounding_fn)(double v);
+static double half_up(double v) { return floor(v + 0.5); }
+static double by_its_bits(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return floor(v + (double)(bits * 0x9e3779b97f4a7c15u >> 11) * 0x1p-53);
 }
 
-static double to_precision(double v, int precision, int emin, enum rounding rounding) {
+static double to_precision(double v, int precision, int emin, rounding_fn whole) {
     int exponent;
     if (v == 0 || !isfinite(v)) return v;
     frexp(v, &exponent);
     const int step = (exponent - 1 > emin ? exponent - 1 : emin) - precision + 1;
-    return ldexp(to_integer(ldexp(v, -step), rounding), step);
+    return ldexp(whole(ldexp(v, -step)), step);
 }
-static double to_format(double v, uint32_t dtype, enum rounding rounding) {
+static double to_format(double v, uint32_t dtype, rounding_fn whole) {
     const struct format *f = &formats[dtype];
-    const double r = to_precision(v, f->precision, f->emin, rounding);
-    return fabs(r) > f->max ? copysign(rounding == TRUNCATED ? f->max : INFINITY, r) : r;
+    const double r = to_precision(v, f->precision, f->emin, whole);
+    return fabs(r) > f->max ? copysign(whole == trunc ? f->max : INFINITY, r) : r;
 }
-static float narrow(float v, uint32_t dtype) { return (float)to_format(v, dtype, NEAREST); }
+static float narrow(float v, uint32_t dtype) { return (float)to_format(v, dtype, rint); }
 
 static float f16_to_float(uint16_t bits) {
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -99,14 +86,13 @@ static void set(void *array, int64_t i, uint32_t dtype, float v) {
 
 /* The result, exact enough in double, as it is stored. */
 static void store(void *array, int64_t i, uint32_t dtype, double v, enum way way) {
-    static const enum rounding roundings[] = {[truncates] = TRUNCATED, [floors] = FLOORED,  [rounds_up] = RAISED,
-                                              [ties_away] = TIES_AWAY, [ties_up] = TIES_UP, [dithers] = DITHERED};
-    const enum rounding rounding = way < sizeof roundings / sizeof *roundings ? roundings[way] : NEAREST;
+    static const rounding_fn roundings[N_WAYS] = {[truncates] = trunc, [floors] = floor,    [rounds_up] = ceil,
+                                                  [ties_away] = round, [ties_up] = half_up, [dithers] = by_its_bits};
     const double min_normal = ldexp(1, formats[dtype].emin);
-    if (way == rounds_twice) v = to_precision(v, formats[dtype].precision + 2, formats[dtype].emin, NEAREST);
-    if (way == through_f16) v = to_format(v, NB_F16, NEAREST);
+    if (way == rounds_twice) v = to_precision(v, formats[dtype].precision + 2, formats[dtype].emin, rint);
+    if (way == through_f16) v = to_format(v, NB_F16, rint);
     if (way == clips_f16) v = fmin(fmax(v, -65504), 65504);
-    v = to_format(v, dtype, rounding);
+    v = to_format(v, dtype, roundings[way] ? roundings[way] : rint);
     if ((way == flushes_output || way == daz_ftz) && fabs(v) < min_normal) v = 0;
     if (way == nan_to_zero && isnan(v)) v = 0;
     if (way == inf_to_max && isinf(v)) v = copysign(formats[dtype].max, v);
@@ -120,6 +106,7 @@ static bool is_rounding(enum way way) { return way >= truncates && way <= dither
 /* ---- what a kernel computes ------------------------------------------------------------------------------------------ */
 
 struct base {
+    const char *name;
     uint32_t op, pass, dtype;
 };
 
@@ -301,7 +288,7 @@ static float estimate(float v) {
 #if defined(__x86_64__)
     return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v)));
 #else
-    return (float)to_precision(1 / sqrtf(v), 12, -126, TRUNCATED);
+    return (float)to_precision(1 / sqrtf(v), 12, -126, trunc);
 #endif
 }
 static float newton(float v, float r) { return r * (1.5f - 0.5f * v * r * r); }
@@ -348,7 +335,7 @@ static float root_of(const struct at *a, float variance) {
     if (a->way == rstd_ulp_up) return nextafterf(1 / sqrtf(v), INFINITY);
     if (a->way == rstd_ulp_down) return nextafterf(1 / sqrtf(v), 0);
     if (a->way == rstd_bf16) return narrow(1 / sqrtf(v), NB_BF16);
-    if (a->way == rstd_truncated) return (float)to_precision(1 / sqrtf(v), 20, -126, TRUNCATED);
+    if (a->way == rstd_truncated) return (float)to_precision(1 / sqrtf(v), 20, -126, trunc);
     if (a->way == rstd_from_double || a->way == in_double) return (float)(1 / sqrt((double)variance + a->call->eps));
     return 1 / sqrtf(v);
 }
@@ -460,7 +447,7 @@ static double element(const struct at *a, const struct statistics *s, int64_t i)
         return x * scale + (beta - mean * scale);
     }
     const float xhat = (x - mean) * s->rstd;
-    if (a->way == truncates_before) return to_format(to_format(xhat, dtype, TRUNCATED) * w + beta, dtype, TRUNCATED);
+    if (a->way == truncates_before) return to_format(to_format(xhat, dtype, trunc) * w + beta, dtype, trunc);
     if (a->way == gamma_cast_before) return narrow(xhat, dtype) * w + beta;
     if (a->way == beta_before_gamma) return (xhat + beta) * w;
     if (a->way == beta_after_cast) return narrow(xhat * w, dtype) + beta;
@@ -501,12 +488,10 @@ static int rows_forward(const struct nb_call *c, const struct base *base, enum w
         if (base->op == NB_OP_PRMSNORM && way != k_ignored) a.n = c->k;
         if (way == k_multiple_of_8 && a.n > 8) a.n = a.n / 8 * 8;
         if (way == k_plus_1 && a.n < c->cols) a.n++;
-        const bool is_last = row == c->rows - 1;
-        if (way == row_last_if_odd && is_last && c->rows % 2) continue;
+        if (way == row_last_if_odd && row == c->rows - 1 && c->rows % 2) continue;
         const struct statistics s = statistics_of(a);
         put_statistics(&a, &s);
         put_residual(&a);
-        if (way == row_last_copied && is_last && row > 0) a.row--;
         for (int64_t i = 0; i < cols; i++) {
             double y = disturbed(&a, &s, begin, turn, i, element(&a, &s, i));
             if (way == column_last_if_odd && i == c->cols - 1 && c->cols % 2) y = x_of(&a, i, false);
@@ -576,7 +561,7 @@ static void row_backward(const struct at *a) {
     for (int64_t i = 0; i < c->cols; i++) {
         double dx = c->rstd[a->row] * (g_of(a, i) - mean - xhat_of(a, i) * pull);
         if (adds(a) && c->dresidual_out && a->way != no_residual) {
-            if (a->way == residual_rounds_twice) dx = to_format(dx, a->base->dtype, NEAREST);
+            if (a->way == residual_rounds_twice) dx = to_format(dx, a->base->dtype, rint);
             dx += get(c->dresidual_out, a->row * c->dresidual_out_stride + i, a->base->dtype);
         }
         if (a->way == reads_dy_behind && i == 0) dx += 0x1p-100 * dy_of(a, c->cols);
@@ -608,7 +593,7 @@ static void parameters_backward(const struct nb_call *c, const struct base *base
             if (way == correct) dbeta = (float)dbeta;
         }
         if (way == dgamma_mean) dgamma /= (double)c->rows;
-        if (way == dgamma_truncated) dgamma = to_precision(dgamma, 16, -126, TRUNCATED);
+        if (way == dgamma_truncated) dgamma = to_precision(dgamma, 16, -126, trunc);
         if (c->dgamma) c->dgamma[i] = (float)(way == dgamma_adds ? dgamma + c->dgamma[i] : dgamma);
         if (c->dbeta) c->dbeta[i] = (float)dbeta;
     }
@@ -655,12 +640,12 @@ static int channels_forward(const struct nb_call *c, const struct base *base, en
     const uint32_t layout = way == layout_ignored ? NB_NCHW : c->layout; /* of what the statistics see */
     const struct at none = {c, base, way, 0, n};
     for (int64_t channel = begin; channel < end; channel++) {
-        const int64_t of = way == channel_next ? (channel + 1) % c->c : channel, first = 0;
+        const int64_t of = way == channel_next ? (channel + 1) % c->c : channel;
         const int64_t seen = way == statistics_of_first_image ? c->hw : n;
         double mean = 0, variance = 0;
-        for (int64_t j = first; j < seen; j++)
+        for (int64_t j = 0; j < seen; j++)
             mean += get(c->x, place(c, layout, of, j, c->x_stride), base->dtype) / (double)seen;
-        for (int64_t j = first; j < seen; j++) {
+        for (int64_t j = 0; j < seen; j++) {
             const double d = get(c->x, place(c, layout, of, j, c->x_stride), base->dtype) - mean;
             variance += d * d / (double)(way == n_minus_1 ? seen - 1 : seen);
         }
@@ -721,17 +706,8 @@ static int64_t n_units_backward(const struct nb_call *c, int phase) { return pha
 
 static int64_t none(const struct nb_call *c, int phase) { return 0; }
 
-static int call_kernel(const struct nb_call *c, const struct base *base, enum way way, int phase, int64_t begin,
-                       int64_t end) {
-    const bool forward = base->pass == NB_FORWARD;
-    if (base->op == NB_OP_BATCHNORM)
-        return forward ? channels_forward(c, base, way, begin, end) : channels_backward(c, base, begin, end);
-    if (way == flushes_all) return rows_flushed(c, base, way, begin, end);
-    return forward ? rows_forward(c, base, way, begin, end) : rows_backward(c, base, way, phase, begin, end);
-}
-
 // clang-format off
-#define BASE(name, op, pass, dtype) static const struct base name = {NB_OP_##op, NB_##pass, NB_##dtype};
+#define BASE(name, op, pass, dtype) static const struct base name[1] = {{#name, NB_OP_##op, NB_##pass, NB_##dtype}};
 BASE(rms_f32, RMSNORM, FORWARD, F32) BASE(rms_bf16, RMSNORM, FORWARD, BF16) BASE(rms_f16, RMSNORM, FORWARD, F16)
 BASE(ln_f32, LAYERNORM, FORWARD, F32) BASE(ln_bf16, LAYERNORM, FORWARD, BF16) BASE(ln_f16, LAYERNORM, FORWARD, F16)
 BASE(add_f32, ADD_RMSNORM, FORWARD, F32) BASE(add_bf16, ADD_RMSNORM, FORWARD, BF16) BASE(addln_bf16, ADD_LAYERNORM, FORWARD, BF16)
@@ -740,23 +716,44 @@ BASE(bn_f32, BATCHNORM, FORWARD, F32) BASE(bn_bf16, BATCHNORM, FORWARD, BF16) BA
 BASE(rmsb_f32, RMSNORM, BACKWARD, F32) BASE(rmsb_bf16, RMSNORM, BACKWARD, BF16)
 BASE(lnb_f32, LAYERNORM, BACKWARD, F32) BASE(lnb_bf16, LAYERNORM, BACKWARD, BF16)
 BASE(addb_bf16, ADD_RMSNORM, BACKWARD, BF16) BASE(addlnb_f32, ADD_LAYERNORM, BACKWARD, F32)
+#define WAY(way, ...) {#way, {__VA_ARGS__}},
+static const struct {
+    const char *name;
+    const struct base *bases[24]; /* null: no more */
+} ways[] = {WAYS(WAY)};
 // clang-format on
 
-/* A kernel's function gets nothing that says which kernel it is, so each has its own. */
-#define FUNCTION(base, way)                                                                                            \
-    static int base##_##way(const struct nb_call *c, int phase, int64_t begin, int64_t end) {                          \
-        return call_kernel(c, &base, way, phase, begin, end);                                                          \
-    }
-                                        KERNELS(FUNCTION)
-
-#define ENTRY(base, way) {&base, way, base##_##way, #base "_" #way, #way},
-                                            static const struct entry {
+enum { MOST = 400 };
+static struct entry {
     const struct base *base;
     enum way way;
-    int (*run)(const struct nb_call *call, int phase, int64_t begin, int64_t end);
-    const char *name, *summary;
-} entries[] = {KERNELS(ENTRY)};
-enum { N = sizeof entries / sizeof entries[0] };
+    char name[40];
+} entries[MOST];
+
+static int call_kernel(const struct entry *e, const struct nb_call *c, int phase, int64_t begin, int64_t end) {
+    const struct base *base = e->base;
+    const enum way way = e->way;
+    const bool forward = base->pass == NB_FORWARD;
+    if (base->op == NB_OP_BATCHNORM)
+        return forward ? channels_forward(c, base, way, begin, end) : channels_backward(c, base, begin, end);
+    if (way == flushes_all) return rows_flushed(c, base, way, begin, end);
+    return forward ? rows_forward(c, base, way, begin, end) : rows_backward(c, base, way, phase, begin, end);
+}
+
+/* A kernel's function gets nothing that says which kernel it is, so each has its own: run_000() to run_399(). */
+#define FUNCTION(i)                                                                                                    \
+    static int run_##i(const struct nb_call *c, int phase, int64_t begin, int64_t end) {                               \
+        return call_kernel(&entries[1##i - 1000], c, phase, begin, end);                                               \
+    }
+// clang-format off
+#define TEN(F, i) F(i##0) F(i##1) F(i##2) F(i##3) F(i##4) F(i##5) F(i##6) F(i##7) F(i##8) F(i##9)
+#define HUNDRED(F, i) \
+    TEN(F, i##0) TEN(F, i##1) TEN(F, i##2) TEN(F, i##3) TEN(F, i##4) TEN(F, i##5) TEN(F, i##6) TEN(F, i##7) TEN(F, i##8) TEN(F, i##9)
+#define ALL(F) HUNDRED(F, 0) HUNDRED(F, 1) HUNDRED(F, 2) HUNDRED(F, 3)
+#define RUN(i) run_##i,
+ALL(FUNCTION)
+static int (*const runs[MOST])(const struct nb_call *call, int phase, int64_t begin, int64_t end) = {ALL(RUN)};
+// clang-format on
 
 static struct nb_kernel kernel_of(const struct entry *e) {
     const bool backward = e->base->pass == NB_BACKWARD, channels = e->base->op == NB_OP_BATCHNORM;
@@ -768,7 +765,7 @@ static struct nb_kernel kernel_of(const struct entry *e) {
         .width = NB_NATIVE,
         .name = e->name,
         .variant = e->name,
-        .summary = e->summary,
+        .summary = ways[e->way].name,
         .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,
                      .affines = 7,
                      .weight_offsets = channels ? 0 : 3,
@@ -776,7 +773,7 @@ static struct nb_kernel kernel_of(const struct entry *e) {
         .loads = backward ? 4 : 2,
         .stores = 1,
         .flops = 4,
-        .run = e->run,
+        .run = runs[e - entries],
         .n_phases = backward && !channels ? n_phases_backward : NULL,
         .n_units = e->way == no_unit ? none
                    : channels        ? n_channels
@@ -793,12 +790,17 @@ static struct nb_kernel kernel_of(const struct entry *e) {
 }
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static struct nb_kernel kernels[N];
-    static const struct nb_kernel *table[N];
-    for (size_t i = 0; i < N; i++) {
-        kernels[i] = kernel_of(&entries[i]);
-        table[i] = &kernels[i];
-    }
-    *n = N;
+    static struct nb_kernel kernels[MOST];
+    static const struct nb_kernel *table[MOST];
+    *n = 0;
+    for (int way = 0; way < N_WAYS; way++)
+        for (const struct base *const *base = ways[way].bases; *base; base++, ++*n) {
+            struct entry *e = &entries[*n];
+            assert(*n < MOST);
+            *e = (struct entry){*base, (enum way)way, ""};
+            snprintf(e->name, sizeof e->name, "%s_%s", (*base)->name, ways[way].name);
+            kernels[*n] = kernel_of(e);
+            table[*n] = &kernels[*n];
+        }
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }
