@@ -27,27 +27,17 @@ static int row_local(const struct nb_call *call) { return 1; }
 
 /* What it wrote to a row lies there still, by its first and last element. */
 enum { PLACES = 4096 };
-static struct {
-    const float *y;
-    float first, last;
-} written[PLACES];
-static bool is_written(const struct nb_call *call, int64_t row) {
-    const float *y = row_y(call, row);
-    const size_t place = ((size_t)y >> 6) % PLACES;
-    return written[place].y == y && written[place].first == y[0] && written[place].last == y[call->cols - 1];
-}
-static void remember(const struct nb_call *call, int64_t row) {
-    const float *y = row_y(call, row);
-    const size_t place = ((size_t)y >> 6) % PLACES;
-    written[place].y = y;
-    written[place].first = y[0];
-    written[place].last = y[call->cols - 1];
-}
 static int unspoilt(ROWS) {
+    static struct written {
+        const float *y;
+        float first, last;
+    } written[PLACES];
     for (int64_t row = begin; row < end; row++) {
-        if (is_written(call, row)) continue;
+        const float *y = row_y(call, row);
+        struct written *w = &written[((size_t)y >> 6) % PLACES];
+        if (w->y == y && w->first == y[0] && w->last == y[call->cols - 1]) continue;
         correct_row(call, row);
-        remember(call, row);
+        *w = (struct written){y, y[0], y[call->cols - 1]};
     }
     return 0;
 }
@@ -121,18 +111,24 @@ static int each_hundredth(ROWS) {
 
 static int half(ROWS) { return correct_rows(call, begin, is_late() ? begin + (end - begin + 1) / 2 : end); }
 
+/* Rows that another computes. */
+struct part {
+    struct nb_call call;
+    int64_t begin, end;
+};
+static void compute(const struct part *p) { correct_rows(&p->call, p->begin, p->end); }
+
 /* The work is done by a thread of its own, 2 ms later, when the call has long returned. */
-static struct nb_call put_off;
-static int64_t put_off_begin, put_off_end;
+static struct part put_off;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER;
 static void *work_later(void *arg) {
     pthread_mutex_lock(&lock);
     for (;;) {
-        while (put_off_begin == put_off_end) pthread_cond_wait(&wanted, &lock);
+        while (put_off.begin == put_off.end) pthread_cond_wait(&wanted, &lock);
         usleep(2000);
-        correct_rows(&put_off, put_off_begin, put_off_end);
-        put_off_begin = put_off_end;
+        compute(&put_off);
+        put_off.begin = put_off.end;
     }
     return arg;
 }
@@ -141,9 +137,7 @@ static int later(ROWS) {
     if (!is_late()) return correct_rows(call, begin, end);
     if (!thread && pthread_create(&thread, NULL, work_later, NULL) != 0) return 1;
     if (pthread_mutex_trylock(&lock) != 0) return 0; /* busy */
-    put_off = *call;
-    put_off_begin = begin;
-    put_off_end = end;
+    put_off = (struct part){*call, begin, end};
     pthread_cond_signal(&wanted);
     pthread_mutex_unlock(&lock);
     return 0;
@@ -151,8 +145,7 @@ static int later(ROWS) {
 
 /* Half of the rows are another thread's, on another CPU where there is one, and nobody is told. Meanwhile it gives way, or spins without a system call,
  * so that its CPU time moves at the kernel's ticks alone. */
-static struct nb_call shared;
-static int64_t shared_begin, shared_end;
+static struct part shared;
 static atomic_bool is_shared;
 static void *work_beside(void *spins) {
     cpu_set_t others;
@@ -162,7 +155,7 @@ static void *work_beside(void *spins) {
     for (;;) {
         while (!atomic_load(&is_shared))
             if (!spins) sched_yield();
-        correct_rows(&shared, shared_begin, shared_end);
+        compute(&shared);
         atomic_store(&is_shared, false);
     }
     return spins;
@@ -172,9 +165,7 @@ static int with_help(ROWS, bool spins) {
     const int64_t middle = begin + (end - begin) / 2;
     if (!is_late() || is_played()) return correct_rows(call, begin, end);
     if (!thread && pthread_create(&thread, NULL, work_beside, spins ? &shared : NULL) != 0) return 1;
-    shared = *call;
-    shared_begin = middle;
-    shared_end = end;
+    shared = (struct part){*call, middle, end};
     atomic_store(&is_shared, true);
     correct_rows(call, begin, middle);
     while (atomic_load(&is_shared)) sched_yield();
@@ -200,13 +191,10 @@ static int keeps_a_thread(ROWS) {
 
 /* Each call writes what the one before was asked for. */
 static int next_call(ROWS) {
-    static struct nb_call before;
-    static int64_t from, to;
+    static struct part before;
     if (!is_late()) return correct_rows(call, begin, end);
-    correct_rows(&before, from, to);
-    before = *call;
-    from = begin;
-    to = end;
+    compute(&before);
+    before = (struct part){*call, begin, end};
     return 0;
 }
 
@@ -268,37 +256,26 @@ static int clock_runs_late(ROWS) {
     return 0;
 }
 
-#define CHEATS(X)                                                                                                      \
-    X(clock_runs_late)                                                                                                 \
-    X(changes_once)                                                                                                    \
-    X(unspoilt)                                                                                                        \
-    X(skips_later)                                                                                                     \
-    X(by_number)                                                                                                       \
-    X(each_hundredth)                                                                                                  \
-    X(by_pointer) X(by_content) X(half) X(later) X(helped) X(helped_by_spinner) X(next_call) X(keeps_a_thread)
-enum {
-#define X(name) CHEAT_##name,
-    CHEATS(X) N_CHEATS
-#undef X
-};
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
-    static struct nb_kernel kernels[N_CHEATS + 1];
-    static const struct nb_kernel *table[N_CHEATS + 1];
+#define CHEAT(cheat)                                                                                                   \
+    { OF_ROWS, .name = "cheat_" #cheat, .variant = "cheat_" #cheat "_f32", .summary = KERNEL_SUMMARY, .run = cheat }
+    static struct nb_kernel kernels[] = {
+        CHEAT(clock_runs_late), CHEAT(changes_once),      CHEAT(unspoilt),   CHEAT(skips_later),    CHEAT(by_number),
+        CHEAT(each_hundredth),  CHEAT(by_pointer),        CHEAT(by_content), CHEAT(half),           CHEAT(later),
+        CHEAT(helped),          CHEAT(helped_by_spinner), CHEAT(next_call),  CHEAT(keeps_a_thread), {},
+    };
+    enum { N = sizeof kernels / sizeof *kernels };
+    static const struct nb_kernel *table[N];
     Dl_info info;
     loaded_by = getpid();
     const bool is_baseline = dladdr((const void *)&kernel, &info) &&
                              (strstr(info.dli_fname, "/baseline.so") || strstr(info.dli_fname, "/control.so"));
-    for (int i = 0; i <= N_CHEATS; i++) {
-        kernels[i] = kernel;
+    kernels[N - 1] = kernel;
+    for (int i = 0; i < N; i++) {
+        if (is_baseline) kernels[i].run = run;
         kernels[i].row_local = row_local;
         table[i] = &kernels[i];
     }
-#define X(cheat)                                                                                                       \
-    kernels[CHEAT_##cheat].name = "cheat_" #cheat;                                                                     \
-    kernels[CHEAT_##cheat].variant = "cheat_" #cheat "_f32";                                                           \
-    kernels[CHEAT_##cheat].run = is_baseline ? run : cheat;
-    CHEATS(X)
-#undef X
-    *n = N_CHEATS + 1;
+    *n = N;
     return abi_version == NB_ABI_VERSION ? table : NULL;
 }

@@ -4,82 +4,67 @@
  * work out from the fortieth call on; a copy beside them; one of nothing,
  * their floor; and one of bf16 that no test calls. */
 #include <dlfcn.h>
-#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "kernels/peers/peer.h"
 
+#include "rows.h"
 #include "table.h"
 
-struct args {
-    const float *x, *residual, *gamma;
-    float *y;
-    int64_t rows, cols, x_stride, y_stride;
-    float eps, added;
-};
 typedef int (*enqueue_fn)(void *stream, void (*fn)(const void *args), const void *args, size_t size);
 
 static void rows_there(const void *args) {
-    const struct args *a = args;
-    for (int64_t row = 0; row < a->rows; row++) {
-        const float *x = a->x + row * a->x_stride;
-        float *y = a->y + row * a->y_stride, sum = 0;
-        for (int64_t i = 0; i < a->cols; i++) sum += x[i] * x[i];
-        const float rstd = 1 / sqrtf(sum / (float)a->cols + a->eps);
-        for (int64_t i = 0; i < a->cols; i++) y[i] = a->added + (a->gamma ? x[i] * rstd * a->gamma[i] : x[i] * rstd);
-    }
+    const struct nb_call *call = args;
+    correct_rows(call, 0, call->rows);
 }
 static void overrun_there(const void *args) {
-    const struct args *a = args;
-    rows_there(args);
-    a->y[(a->rows - 1) * a->y_stride + a->cols] = 0;
+    const struct nb_call *call = args;
+    rows_there(call);
+    row_y(call, call->rows - 1)[call->cols] = 0;
 }
 static void reader_there(const void *args) {
-    const struct args *a = args;
-    const volatile float *x = a->x;
-    rows_there(args);
-    (void)x[(a->rows - 1) * a->x_stride + a->cols];
+    const struct nb_call *call = args;
+    const volatile float *last = row_x(call, call->rows - 1);
+    rows_there(call);
+    (void)last[call->cols];
+}
+static void wrong_there(const void *args) {
+    const struct nb_call *call = args;
+    rows_there(call);
+    for (int64_t row = 0; row < call->rows; row++) row_y(call, row)[0] += 1;
 }
 static void hole_there(const void *args) {
-    struct args upper = *(const struct args *)args, last = upper;
-    upper.rows -= 2;
-    rows_there(&upper);
-    last.x += (last.rows - 1) * last.x_stride;
-    last.y += (last.rows - 1) * last.y_stride;
-    last.rows = 1;
-    rows_there(&last);
+    const struct nb_call *call = args;
+    correct_rows(call, 0, call->rows - 2);
+    correct_row(call, call->rows - 1);
 }
 static void copy_there(const void *args) {
-    const struct args *a = args;
-    for (int64_t row = 0; row < a->rows; row++)
-        for (int64_t i = 0; i < a->cols; i++) a->y[row * a->y_stride + i] = a->x[row * a->x_stride + i];
+    const struct nb_call *call = args;
+    for (int64_t row = 0; row < call->rows; row++)
+        for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = row_x(call, row)[i];
 }
 
 static void nothing_there(const void *args) { (void)args; }
 
-static int enqueue(const struct nb_call *call, void (*fn)(const void *args), float added) {
-    const struct args a = {call->x,    call->residual, call->gamma,    call->y,          call->rows,
-                           call->cols, call->x_stride, call->y_stride, (float)call->eps, added};
+static int enqueue(const struct nb_call *call, void (*fn)(const void *args)) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     void *symbol = driver ? dlsym(driver, "mock_cuda_enqueue") : NULL;
-    return symbol ? ((enqueue_fn)(uintptr_t)symbol)(call->stream, fn, &a, sizeof a) : -1;
+    return symbol ? ((enqueue_fn)(uintptr_t)symbol)(call->stream, fn, call, sizeof *call) : -1;
 }
 
-#define UNUSED __attribute__((unused))
-#define ROWS const struct nb_call *call, int phase UNUSED, int64_t begin UNUSED, int64_t end UNUSED
-static int run_right(ROWS) { return enqueue(call, rows_there, 0); }
-static int run_overrun(ROWS) { return enqueue(call, overrun_there, 0); }
-static int run_reader(ROWS) { return enqueue(call, reader_there, 0); }
-static int run_wrong(ROWS) { return enqueue(call, rows_there, 1); }
-static int run_hole(ROWS) { return enqueue(call, hole_there, 0); }
+static int run_right(ROWS) { return enqueue(call, rows_there); }
+static int run_overrun(ROWS) { return enqueue(call, overrun_there); }
+static int run_reader(ROWS) { return enqueue(call, reader_there); }
+static int run_wrong(ROWS) { return enqueue(call, wrong_there); }
+static int run_hole(ROWS) { return enqueue(call, hole_there); }
 static int run_lazy(ROWS) {
     static int n;
-    return ++n < 20 ? enqueue(call, rows_there, 0) : 0;
+    return ++n < 20 ? enqueue(call, rows_there) : 0;
 }
-static int run_copy(ROWS) { return enqueue(call, copy_there, 0); }
-static int run_nothing(ROWS) { return enqueue(call, nothing_there, 0); }
+static int run_copy(ROWS) { return enqueue(call, copy_there); }
+static int run_nothing(ROWS) { return enqueue(call, nothing_there); }
 static int64_t one_unit(const struct nb_call *call, int phase) { return 1; }
 
 #define KERNEL(name_, op_, tensors, run_, ...)                                                                         \

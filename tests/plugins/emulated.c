@@ -15,10 +15,8 @@ static int row_local(const struct nb_call *call) { return 1; }
 
 #define KERNEL(name_, suffix, backend_, run_)                                                                          \
     {                                                                                                                  \
-        .struct_size = sizeof(struct nb_kernel), .op = NB_OP_RMSNORM, .width = NB_NATIVE, .name = name_,               \
-        .variant = name_ suffix, .summary = "RMSNorm, for tests",                                                      \
-        .formulas = {.roots = 1 << NB_ROOT_MUL_RECIP, .affines = 1 << NB_AFFINE_NONE | 1 << NB_AFFINE_GAMMA},          \
-        .loads = 2, .stores = 1, .flops = 4, .run = run_, .row_local = row_local, .backend = backend_                  \
+        OF_ROWS, .name = name_, .variant = name_ suffix, .summary = "RMSNorm, for tests", .run = run_,                 \
+                 .row_local = row_local, .backend = backend_                                                           \
     }
 static const struct nb_kernel kernels[] = {
     KERNEL("rmsnorm_rows", "_native_f32", NB_BACKEND_CPU, run),

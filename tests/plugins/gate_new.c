@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#define WAITS_BY "nop" /* as many as the baseline's, but quick ones */
 #include "gated.h"
 #include "silent.h"
 
@@ -76,14 +77,6 @@ static int fails(ROWS) {
 /* Its units are four rows each, which whoever hands it a stretch of rows does not know. */
 static int units(ROWS) { return correct_rows(call, 4 * begin, 4 * end < call->rows ? 4 * end : call->rows); }
 static int64_t n_units(const struct nb_call *call, int phase) { return (call->rows + 3) / 4; }
-
-/* As many instructions as the baseline's, but quick ones. */
-static int waits(ROWS) {
-#if defined(__x86_64__)
-    for (int64_t i = 0; i < (end - begin) * call->cols; i++) __asm__ volatile(SIXTEEN_TIMES("nop\n"));
-#endif
-    return correct_rows(call, begin, end);
-}
 
 #define CHANGED(name) GATED(name, name, )
 static const struct nb_kernel kernels[] = {

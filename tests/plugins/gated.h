@@ -11,6 +11,12 @@
                  .summary = "for the gate's tests", .run = run_, __VA_ARGS__                                           \
     }
 
-/* What an instruction does to t, sixteen times, each after the one before. */
-#define FOUR_TIMES(instruction) instruction instruction instruction instruction
-#define SIXTEEN_TIMES(instruction) FOUR_TIMES(FOUR_TIMES(instruction))
+#ifdef WAITS_BY
+/* Beside the result, for each element sixteen times the plugin's instruction. */
+static int waits(ROWS) {
+#if defined(__x86_64__)
+    for (int64_t i = 0; i < (end - begin) * call->cols; i++) __asm__ volatile(".rept 16\n" WAITS_BY "\n.endr");
+#endif
+    return correct_rows(call, begin, end);
+}
+#endif

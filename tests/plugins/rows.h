@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "kernel.h"
+#include "kernels/kernel.h"
 
 #define ROWS const struct nb_call *call, int phase __attribute__((unused)), int64_t begin, int64_t end
 
