@@ -109,7 +109,7 @@ Test(accuracy, mean_share_histogram_and_reproducer_describe_the_errors) {
 }
 
 Test(accuracy, p99_is_the_quantile_to_a_32nd) {
-    struct random_state r = {3};
+    uint64_t r = 3;
     struct nb_accuracy a;
     struct nb_accuracy_sum *s = nb_accuracy_new(NB_NUM_F32);
     for (int row = 0; row < 1000; row++) { /* error k of 1000 in units of 1/1000 of 100 ulp */
@@ -129,7 +129,7 @@ Test(accuracy, p99_is_the_quantile_to_a_32nd) {
 
 /* error = 30 u y + 5 u rms(y), and a rounding of the dtype */
 Test(accuracy, row_errors_fall_apart_into_gain_offset_and_residual) {
-    struct random_state r = {4};
+    uint64_t r = 4;
     double exact[64], computed[64], squares = 0;
     for (int i = 0; i < 64; i++) {
         exact[i] = random_normal(&r);
@@ -199,7 +199,7 @@ static double error_by_mpfr(enum nb_dtype dtype, double computed, double exact) 
 }
 
 Test(accuracy, errors_are_those_of_mpfr_at_every_edge) {
-    struct random_state r = {22};
+    uint64_t r = 22;
     for (int d = 0; d < NB_N_DTYPES; d++) {
         const struct nb_format *f = &nb_formats[d];
         const double edges[] = {0,
@@ -220,13 +220,13 @@ Test(accuracy, errors_are_those_of_mpfr_at_every_edge) {
         enum { N = sizeof edges / sizeof edges[0] };
         for (int i = 0; i < 20000; i++) {
             double exact = edges[i % N];
-            if (i >= 2 * N) exact *= 1 + ldexp(random_uniform(&r) - 0.5, -(int)(random_bits(&r) % 30));
+            if (i >= 2 * N) exact *= 1 + ldexp(random_uniform(&r) - 0.5, -(int)(nb_random_next(&r) % 30));
             if (i % 2) exact = -exact;
             if (fabs(exact) >= f->overflow) continue;
             double computed = nb_round_to(exact, (enum nb_dtype)d);
             if (isinf(computed)) computed = copysign(f->max_finite, computed);
             if (fabs(computed) < f->max_finite && computed != 0)
-                computed = neighbour(computed, (enum nb_dtype)d, (int)(random_bits(&r) % 2));
+                computed = neighbour(computed, (enum nb_dtype)d, (int)(nb_random_next(&r) % 2));
             if (computed == 0 && fabs(exact) >= f->min_normal) continue;
             const double want = error_by_mpfr((enum nb_dtype)d, computed, exact);
             const struct nb_accuracy a = one((enum nb_dtype)d, computed, exact);
@@ -253,25 +253,20 @@ static struct verdict judge(const struct problem *p, const struct soft_kernel *k
 }
 
 /* Formulas and shapes drawn at random; no correct kernel may come near 6. */
-static void draw(struct problem *p, struct soft_kernel *k, struct random_state *r, int trial) {
+static void draw(struct problem *p, struct soft_kernel *k, uint64_t *r, int trial) {
     static const int64_t shapes[][2] = {{1, 1},    {1, 4096}, {4, 384}, {64, 384},
                                         {64, 384}, {200, 64}, {33, 17}, {16, 1000}};
-    const int64_t *shape = shapes[random_bits(r) % 8];
-    problem_init(p, row_ops[trial % N_NORM_OPS], (enum nb_dtype)(random_bits(r) % NB_N_DTYPES), shape[0], shape[1]);
-    problem_fill_normal(p, random_bits(r) % 2 ? 0 : random_normal(r), exp(random_normal(r)), random_bits(r));
-    struct nb_formula *f = &p->c.formula;
-    f->affine = (uint32_t)(random_bits(r) % NB_N_AFFINES);
-    f->cast = (uint32_t)(random_bits(r) % NB_N_CASTS);
-    f->param = f->cast == NB_CAST_BEFORE ? NB_PARAM_X : (uint32_t)(random_bits(r) % NB_N_PARAMS); /* as designs */
-    f->weight_offset = random_bits(r) % 2;
-    f->root = (uint32_t)(random_bits(r) % NB_N_ROOTS);
-    f->round_sum = random_bits(r) % 2;
-    p->c.variance = NB_VAR_TWOPASS + (uint32_t)(random_bits(r) % 5);
-    k->lanes = 1 << random_bits(r) % 7;
+    const int64_t *shape = shapes[nb_random_next(r) % 8];
+    problem_init(p, row_ops[trial % N_NORM_OPS], (enum nb_dtype)(nb_random_next(r) % NB_N_DTYPES), shape[0], shape[1]);
+    problem_fill_normal(p, nb_random_next(r) % 2 ? 0 : random_normal(r), exp(random_normal(r)), nb_random_next(r));
+    draw_formula(p, r);
+    p->c.formula.round_sum = nb_random_next(r) % 2;
+    p->c.stats_dtype = NB_STATS_F32;
+    k->lanes = 1 << nb_random_next(r) % 7;
 }
 
 Test(accuracy, correct_kernels_are_never_called_biased) {
-    struct random_state r = {21};
+    uint64_t r = 21;
     double worst = 0;
     for (int trial = 0; trial < 1200; trial += one_in(5) * sparsely()) {
         struct problem p released_by(problem_free);

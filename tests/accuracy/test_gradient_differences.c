@@ -13,11 +13,10 @@
 #define LIMIT 1e-6
 
 /* sum dy y, and for add_* sum dresidual_out * sum besides, at the x and parameters as they are. */
-static double loss(const struct backward *b) {
+static double loss(const struct problem *b) {
     struct nb_oracle o released_by(nb_oracle_release);
-    struct nb_case forward = b->p.c;
-    const struct nb_inputs *in = &b->p.in;
-    const bool adds = forward.op == NB_OP_ADD_RMSNORM || forward.op == NB_OP_ADD_LAYERNORM;
+    struct nb_case forward = b->c;
+    const struct nb_inputs *in = &b->in;
     double *y freed = calloc((size_t)in->cols, sizeof *y), sum = 0;
     forward.pass = NB_FORWARD;
     cr_assert_eq(nb_oracle_init(&o, &forward, in), 0);
@@ -26,13 +25,13 @@ static double loss(const struct backward *b) {
         for (int64_t i = 0; i < in->cols; i++) {
             const int64_t at = row * in->cols + i;
             sum += nb_get(in->dy, at, in->dtype) * y[i];
-            if (adds) sum += nb_get(in->dresidual_out, at, in->dtype) * nb_get(in->x, at, in->dtype);
+            if (nb_op_adds(b->c.op)) sum += nb_get(in->dresidual_out, at, in->dtype) * nb_get(in->x, at, in->dtype);
         }
     }
     return sum;
 }
 
-static double difference(const struct backward *b, float *value, float step) {
+static double difference(const struct problem *b, float *value, float step) {
     const float saved = *value;
     *value = saved + step;
     const double above = loss(b);
@@ -43,52 +42,51 @@ static double difference(const struct backward *b, float *value, float step) {
 }
 
 /* Values lie on a grid of 2^-12 below 2^6, so that a step of 2^-9 more is an f32. */
-static double derivative(const struct backward *b, float *value) {
+static double derivative(const struct problem *b, float *value) {
     const float h = 0x1p-8f;
     return (4 * difference(b, value, h / 2) - difference(b, value, h)) / 3;
 }
 
-static void expect_near(double got, double want, double scale, const char *what, const struct backward *b) {
+static void expect_near(double got, double want, double scale, const char *what, const struct problem *b) {
     const double off = fabs(got - want) / scale;
     cr_expect(off < LIMIT, "%s, op %u, layout %u, mode %u, affine %u, offset %u: %.9g, by differences %.9g", what,
-              b->p.c.op, b->p.c.shape.layout, b->p.c.mode, b->p.c.formula.affine, b->p.c.formula.weight_offset, got,
-              want);
+              b->c.op, b->c.shape.layout, b->c.mode, b->c.formula.affine, b->c.formula.weight_offset, got, want);
 }
 
-static void expect_parameters(const struct backward *b, const struct nb_gradient *g) {
+static void expect_parameters(const struct problem *b, const struct nb_gradient *g) {
     for (int64_t i = 0; g->dgamma && i < g->n_params; i++) {
-        expect_near(g->dgamma[i], derivative(b, &b->p.in.gamma_f32[i]), 1 + g->abs_dgamma[i], "dgamma", b);
-        if (g->dbeta) expect_near(g->dbeta[i], derivative(b, &b->p.in.beta_f32[i]), 1 + g->abs_dbeta[i], "dbeta", b);
+        expect_near(g->dgamma[i], derivative(b, &b->in.gamma_f32[i]), 1 + g->abs_dgamma[i], "dgamma", b);
+        if (g->dbeta) expect_near(g->dbeta[i], derivative(b, &b->in.beta_f32[i]), 1 + g->abs_dbeta[i], "dbeta", b);
     }
 }
 
-static void expect_gradient(struct backward *b) {
+static void expect_gradient(struct problem *b) {
     struct nb_gradient g released_by(nb_gradient_release);
     double dx[64];
-    float *x = b->p.in.x;
-    for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) x[i] = rintf(x[i] * 0x1p12f) * 0x1p-12f;
-    for (int64_t i = 0; i < b->p.in.n_params; i++) b->p.in.gamma_f32[i] = rintf(b->p.in.gamma_f32[i] * 64) / 64;
+    float *x = b->in.x;
+    for (int64_t i = 0; i < b->in.rows * b->in.cols; i++) x[i] = rintf(x[i] * 0x1p12f) * 0x1p-12f;
+    for (int64_t i = 0; i < b->in.n_params; i++) b->in.gamma_f32[i] = rintf(b->in.gamma_f32[i] * 64) / 64;
     backward_statistics(b);
     backward_gradient(&g, b);
-    for (int64_t row = 0; row < b->p.in.rows; row++) {
+    for (int64_t row = 0; row < b->in.rows; row++) {
         nb_gradient_row(&g, row, dx);
-        for (int64_t i = 0; i < b->p.in.cols; i++)
-            expect_near(dx[i], derivative(b, &x[row * b->p.in.cols + i]), 1, "dx", b);
+        for (int64_t i = 0; i < b->in.cols; i++)
+            expect_near(dx[i], derivative(b, &x[row * b->in.cols + i]), 1, "dx", b);
     }
     expect_parameters(b, &g);
-    if (b->p.c.op == NB_OP_DYT) {
-        const double alpha = b->p.c.alpha, h = 0x1p-10;
-        b->p.c.alpha = alpha + h;
+    if (b->c.op == NB_OP_DYT) {
+        const double alpha = b->c.alpha, h = 0x1p-10;
+        b->c.alpha = alpha + h;
         const double above = loss(b);
-        b->p.c.alpha = alpha - h;
+        b->c.alpha = alpha - h;
         const double below = loss(b);
-        b->p.c.alpha = alpha;
+        b->c.alpha = alpha;
         expect_near(g.dalpha, (above - below) / (2 * h), 1 + g.abs_dalpha, "dalpha", b);
     }
 }
 
-static void no_residual(const struct backward *b) {
-    for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) nb_set(b->p.in.residual, i, b->p.in.dtype, 0);
+static void no_residual(const struct problem *b) {
+    for (int64_t i = 0; i < b->in.rows * b->in.cols; i++) nb_set(b->in.residual, i, b->in.dtype, 0);
 }
 
 /* eps as large as the variance, where a gradient that took eps for a part of the statistics, or left it out, would be far off. */
@@ -96,12 +94,12 @@ Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) 
     for (size_t op = 0; op < N_ROW_OPS; op++)
         for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++)
             for (uint32_t offset = 0; offset < 2; offset++) {
-                struct backward b released_by(backward_free);
+                struct problem b released_by(problem_free);
                 backward_init(&b, row_ops[op], NB_F32, 3, 11);
-                b.p.c.k = 4;
-                b.p.c.eps = offset ? 1e-5 : 1;
-                b.p.c.formula.affine = affine;
-                b.p.c.formula.weight_offset = offset;
+                b.c.k = 4;
+                b.c.eps = offset ? 1e-5 : 1;
+                b.c.formula.affine = affine;
+                b.c.formula.weight_offset = offset;
                 backward_fill_normal(&b, 0.5, 1, 40 + op);
                 no_residual(&b);
                 expect_gradient(&b);
@@ -112,12 +110,12 @@ Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training
     for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
         for (uint32_t mode = 0; mode < NB_N_MODES; mode++)
             for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++) {
-                struct backward b released_by(backward_free);
+                struct problem b released_by(problem_free);
                 backward_init_batchnorm(&b, layout, NB_F32, 2, 3, 5);
-                b.p.c.mode = mode;
-                b.p.c.eps = 0.5;
-                b.p.c.formula.affine = affine;
-                b.p.c.formula.weight_offset = affine == NB_AFFINE_GAMMA;
+                b.c.mode = mode;
+                b.c.eps = 0.5;
+                b.c.formula.affine = affine;
+                b.c.formula.weight_offset = affine == NB_AFFINE_GAMMA;
                 backward_fill_normal(&b, 0.5, 1, 60);
                 expect_gradient(&b);
             }

@@ -27,7 +27,7 @@ static void exact_clear(struct exact *e) { mpfr_clears(e->mean, e->var, e->scale
 
 static double input(const struct problem *p, int64_t i) {
     double x = nb_get(p->in.x, i, p->in.dtype);
-    if (p->c.op != NB_OP_ADD_RMSNORM && p->c.op != NB_OP_ADD_LAYERNORM) return x;
+    if (!nb_op_adds(p->c.op)) return x;
     double sum = x + nb_get(p->in.residual, i, p->in.dtype);
     return p->c.formula.round_sum ? nb_round_to(sum, p->in.dtype) : (double)(float)sum;
 }
@@ -42,7 +42,6 @@ static int64_t member(const struct problem *p, int64_t row, int64_t channel, int
 
 static void exact_statistics(struct exact *e, const struct problem *p, int64_t row, int64_t channel) {
     const uint32_t op = p->c.op;
-    const bool centred = op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM;
     int64_t n = op == NB_OP_BATCHNORM ? p->c.shape.n * p->c.shape.hw : op == NB_OP_PRMSNORM ? p->c.k : p->c.shape.cols;
     mpfr_set_zero(e->mean, 1);
     mpfr_set_zero(e->var, 1);
@@ -51,7 +50,7 @@ static void exact_statistics(struct exact *e, const struct problem *p, int64_t r
         mpfr_set_flt(e->var, p->in.running_var[channel], MPFR_RNDN);
         return;
     }
-    for (int64_t j = 0; centred && j < n; j++)
+    for (int64_t j = 0; nb_op_centres(op) && j < n; j++)
         mpfr_add_d(e->mean, e->mean, input(p, member(p, row, channel, j)), MPFR_RNDN);
     mpfr_div_si(e->mean, e->mean, n, MPFR_RNDN);
     for (int64_t j = 0; j < n; j++) {
@@ -239,7 +238,7 @@ Test(oracle, agrees_with_mpfr_on_rows_made_to_hurt) {
         for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
             for (int op = 0; op < N_ROW_OPS; op++) {
                 struct problem p released_by(problem_free);
-                struct random_state r = {1000 + (uint64_t)h};
+                uint64_t r = 1000 + (uint64_t)h;
                 problem_init(&p, row_ops[op], NB_F32, 1, lengths[l]);
                 for (int64_t i = 0; i < lengths[l]; i++) problem_set(&p, i, hard_value(h, i, lengths[l], &r));
                 p.c.formula.affine = NB_AFFINE_GAMMA;

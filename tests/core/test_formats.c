@@ -109,9 +109,9 @@ Test(formats, stored_f16_and_bf16_are_these_codes_and_roundings) {
 }
 
 Test(formats, f32_and_tf32_codes_are_those_of_the_machines_floats) {
-    struct random_state r = {11};
+    uint64_t r = 11;
     for (int i = 0; i < 200000; i++) {
-        const uint32_t bits = (uint32_t)random_bits(&r), tf32_bits = bits & ~0x1fffu;
+        const uint32_t bits = (uint32_t)nb_random_next(&r), tf32_bits = bits & ~0x1fffu;
         float f, tf32;
         memcpy(&f, &bits, sizeof f);
         memcpy(&tf32, &tf32_bits, sizeof tf32);
@@ -155,14 +155,14 @@ Test(formats, narrow_ones_round_as_mpfr_beside_every_number_and_every_tie) {
 }
 
 Test(formats, any_double_rounds_as_mpfr_rounds_it) {
-    struct random_state r = {12};
+    uint64_t r = 12;
     for (int i = 0; i < 300000; i++) {
         const enum nb_number number = (enum nb_number)(i % NB_N_NUMBERS);
         const struct nb_format *f = &nb_numbers[number];
-        uint64_t bits = random_bits(&r);
+        uint64_t bits = nb_random_next(&r);
         double v = nb_double_of(bits);
         if (i % 16)
-            v = ldexp(random_normal(&r), f->emin - 8 + (int)(random_bits(&r) % (uint64_t)(f->emax - f->emin + 16)));
+            v = ldexp(random_normal(&r), f->emin - 8 + (int)(nb_random_next(&r) % (uint64_t)(f->emax - f->emin + 16)));
         if (isnan(v)) continue;
         for (int rounding = 0; rounding < 2; rounding++) {
             const double want = rounded_by_mpfr(EXACT_SET, v, 0, 0, number, (enum nb_rounding)rounding);
@@ -192,13 +192,13 @@ Test(formats, beyond_the_range_lie_infinities_or_the_nan_of_e4m3_and_towards_zer
 }
 
 /* Over n draws the mean is off by at most 5 standard deviations, gap sqrt(p (1 - p) / n); only the two neighbours appear. */
-static void check_stochastic(double v, double below, enum nb_number number, struct random_state *r) {
+static void check_stochastic(double v, double below, enum nb_number number, uint64_t *r) {
     const int draws = 20000;
     const double low = nb_number_round(v, below, number, NB_ROUND_ZERO, 0), gap = nb_number_ulp(low, number);
     const double away = v < 0 ? -1 : 1, share = away * ((v - low) + below) / gap;
     double ups = 0;
     for (int i = 0; i < draws; i++) {
-        const double got = nb_number_round(v, below, number, NB_ROUND_STOCHASTIC, random_bits(r));
+        const double got = nb_number_round(v, below, number, NB_ROUND_STOCHASTIC, nb_random_next(r));
         cr_assert(got == low || got == low + away * gap, "%s %a: %a", nb_numbers[number].name, v, got);
         ups += got != low;
     }
@@ -208,12 +208,12 @@ static void check_stochastic(double v, double below, enum nb_number number, stru
 }
 
 Test(formats, stochastic_rounding_has_no_preferred_side) {
-    struct random_state r = {14};
+    uint64_t r = 14;
     for (int i = 0; i < 60; i++) {
         const enum nb_number number = (enum nb_number)(NB_NUM_F32 + i % (NB_N_NUMBERS - 1));
         const struct nb_format *f = &nb_numbers[number];
         const int e =
-            f->emin - 3 + (int)(random_bits(&r) % (uint64_t)(f->emax - f->emin + 2)); /* below the last binade */
+            f->emin - 3 + (int)(nb_random_next(&r) % (uint64_t)(f->emax - f->emin + 2)); /* below the last binade */
         check_stochastic(ldexp(1 + random_uniform(&r), e) * (i % 2 ? -1 : 1), 0, number, &r);
     }
     check_stochastic(1, 0.25 * 0x1p-52, NB_NUM_F64, &r); /* of f64 the remainder is all there is */
@@ -244,18 +244,20 @@ static void check_op(enum exact_op op, double a, double b, double c, enum nb_num
 }
 
 /* A number of the format whose exponent is anywhere, or near that of `beside`, so that sums cancel and round at ties. */
-static double draw(struct random_state *r, enum nb_number number, double beside) {
+static double draw(uint64_t *r, enum nb_number number, double beside) {
     const struct nb_format *f = &nb_numbers[number];
-    int e = f->emin - f->precision + (int)(random_bits(r) % (uint64_t)(f->emax - f->emin + f->precision));
-    if (beside != 0 && isfinite(beside) && random_bits(r) % 2) e = ilogb(beside) + (int)(random_bits(r) % 60) - 30;
+    int e = f->emin - f->precision + (int)(nb_random_next(r) % (uint64_t)(f->emax - f->emin + f->precision));
+    if (beside != 0 && isfinite(beside) && nb_random_next(r) % 2)
+        e = ilogb(beside) + (int)(nb_random_next(r) % 60) - 30;
     const double v = ldexp(random_normal(r), e > 1022 ? 1022 : e);
     const double rounded = nb_number_round(v, 0, number, NB_ROUND_ZERO, 0);
-    return random_bits(r) % 4 ? rounded
-                              : ldexp(copysign(1, v), e > 1022 ? 1022 : e); /* powers of two, where spacings change */
+    return nb_random_next(r) % 4
+               ? rounded
+               : ldexp(copysign(1, v), e > 1022 ? 1022 : e); /* powers of two, where spacings change */
 }
 
 static void check_format(enum nb_number operands, enum nb_number result, uint64_t seed) {
-    struct random_state r = {seed};
+    uint64_t r = seed;
     for (int i = 0; i < 6000; i++) {
         const double a = draw(&r, operands, 0), b = draw(&r, operands, a);
         const double c = draw(&r, operands, i % 2 ? a * b : b);
@@ -278,7 +280,7 @@ Test(rounded_ops, of_a_format_are_rounded_once_to_another) {
 /* Over the whole range of double, subnormals and overflow included: where the remainder itself is below any double only its sign is
  * kept, and that is checked. */
 Test(rounded_ops, f64_operands_rounded_to_f64) {
-    struct random_state r = {9};
+    uint64_t r = 9;
     for (int i = 0; i < 20000; i++) {
         const double a = draw(&r, NB_NUM_F64, 0), b = draw(&r, NB_NUM_F64, i % 3 ? a : 1 / a);
         if (!isfinite(a) || !isfinite(b)) continue;
@@ -288,9 +290,9 @@ Test(rounded_ops, f64_operands_rounded_to_f64) {
         check_op(EXACT_SQRT, fabs(a), 0, 0, NB_NUM_F64);
     }
     for (int i = 0; i < 20000; i++) { /* fma: remainders that are doubles */
-        const double a = ldexp(random_normal(&r), (int)(random_bits(&r) % 200) - 100);
-        const double b = ldexp(random_normal(&r), (int)(random_bits(&r) % 200) - 100);
-        const double c = ldexp(a * b, (int)(random_bits(&r) % 120) - 60) * (i % 3 ? random_normal(&r) : -1);
+        const double a = ldexp(random_normal(&r), (int)(nb_random_next(&r) % 200) - 100);
+        const double b = ldexp(random_normal(&r), (int)(nb_random_next(&r) % 200) - 100);
+        const double c = ldexp(a * b, (int)(nb_random_next(&r) % 120) - 60) * (i % 3 ? random_normal(&r) : -1);
         check_op(EXACT_FMA, a, b, c, NB_NUM_F64);
         check_op(EXACT_FMA, a, b, -a * b, NB_NUM_F64);
     }

@@ -79,14 +79,14 @@ Test(stats, higher_confidence_needs_more_values) {
 }
 
 Test(stats, intervals_hold_the_true_centre_as_often_as_they_say) {
-    struct random_state r = {9};
+    uint64_t r = 9;
     int held[3] = {0};
     static const size_t sizes[] = {6, 10, 25};
     const int trials = 4000;
     for (int t = 0; t < trials; t++)
         for (int s = 0; s < 3; s++) {
             double v[25];
-            for (size_t i = 0; i < sizes[s]; i++) v[i] = 3 + random_normal(&r) * (random_bits(&r) % 4 ? 1 : 8);
+            for (size_t i = 0; i < sizes[s]; i++) v[i] = 3 + random_normal(&r) * (nb_random_next(&r) % 4 ? 1 : 8);
             struct nb_interval i = nb_hodges_lehmann(v, sizes[s], 0.95);
             held[s] += i.low <= 3 && 3 <= i.high;
         }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/core/random.h"
 #include "src/gate/calibration.c"
 #include "tests/support/files.h"
+#include "tests/support/numerics.h"
 
 enum { BLOCKS = 100 };
 
@@ -19,20 +19,16 @@ struct world {
     double case_offset; /* of every next case: none of the spread */
 };
 
-static double draw(uint64_t *state) {
-    return nb_normal_quantile(((double)(nb_random_next(state) >> 12) + 0.5) * 0x1p-52);
-}
-
 static struct nb_calibration_launch launch_of(const struct world *w, int case_index, uint64_t *state) {
     struct nb_calibration_launch l = {.case_index = case_index, .overhead_s = 0.02, .sample_s = 0.0003};
     for (int t = 0; t < NB_N_REPLICAS; t++) {
-        const double level = w->bias[t] + w->case_offset * case_index + w->between * draw(state);
+        const double level = w->bias[t] + w->case_offset * case_index + w->between * random_normal(state);
         /* A half has half the pairs: its median errs by sqrt(2) more, and the whole's is the mean of both. */
-        const double a = sqrt(2) * w->within * draw(state), b = sqrt(2) * w->within * draw(state);
+        const double a = sqrt(2) * w->within * random_normal(state), b = sqrt(2) * w->within * random_normal(state);
         l.replicas[t] = (struct nb_gate_launch){.ratio = level + (a + b) / 2,
-                                                .ratio_min = level + 3 * w->within * draw(state),
+                                                .ratio_min = level + 3 * w->within * random_normal(state),
                                                 .halves = a - b,
-                                                .order_effect = 0.002 + 0.001 * draw(state),
+                                                .order_effect = 0.002 + 0.001 * random_normal(state),
                                                 .preempted = 0.1};
     }
     return l;

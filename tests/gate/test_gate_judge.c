@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/gate/gate_judge.h"
+#include "tests/support/numerics.h"
 
 enum { SCREEN = 12, CONFIRM = 24 };
 
@@ -22,21 +22,17 @@ struct world {
 };
 static double sd_of(const struct world *w) { return w->launch_sd > 0 ? w->launch_sd : 0.003; }
 
-static double draw(uint64_t *state) {
-    return nb_normal_quantile(((double)(nb_random_next(state) >> 12) + 0.5) * 0x1p-52);
-}
-
 static void make(struct nb_gate_launch *launches, size_t n, const struct world *w, uint64_t *state) {
     for (size_t i = 0; i < n; i++) {
         const int layout = w->layouts ? (int)i % w->layouts : 0;
-        const double sd = sd_of(w) * ((double)(nb_random_next(state) >> 11) * 0x1p-53 < w->heavy ? 5 : 1);
+        const double sd = sd_of(w) * (random_uniform(state) < w->heavy ? 5 : 1);
         const double extra = layout % 2 ? w->per_layout : 0;
-        launches[i] = (struct nb_gate_launch){.ratio = log1p(w->effect + extra) + sd * draw(state),
-                                              .control = log1p(w->control_effect) +
-                                                         (w->control_sd > 0 ? w->control_sd : sd) * draw(state),
-                                              .order_effect = NAN,
-                                              .preempted = w->preempted,
-                                              .layout = layout};
+        launches[i] = (struct nb_gate_launch){
+            .ratio = log1p(w->effect + extra) + sd * random_normal(state),
+            .control = log1p(w->control_effect) + (w->control_sd > 0 ? w->control_sd : sd) * random_normal(state),
+            .order_effect = NAN,
+            .preempted = w->preempted,
+            .layout = layout};
         launches[i].ratio_min = w->min_effect ? log1p(w->min_effect) : launches[i].ratio;
     }
 }

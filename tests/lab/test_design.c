@@ -34,13 +34,13 @@ Test(design, printing_and_parsing_are_inverse) {
         "/rstd:e5m2",      "/scale:f16",   "/offset:e4m3",     "/order:kahan", "/leaf:32",    "/fma:1",
         "/root:rsqrt_nr",  "/eps:3e-7",    "/eps_place:clamp", "/cast:before", "/flush:1",    "/round:sr",
         "/store_round:rz", "/k:0.5",       "/weight_offset:1", "/all:bf16",    "/compute:f16"};
-    struct random_state r = {21};
+    uint64_t r = 21;
     for (int i = 0; i < 400; i++) {
         struct nb_strbuf text released_by(nb_strbuf_release) = {0}, once released_by(nb_strbuf_release) = {0},
                               twice released_by(nb_strbuf_release) = {0};
         nb_strbuf_add(&text, i % 2 ? "layernorm" : "prmsnorm");
         for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
-            if (random_bits(&r) % 4 == 0) nb_strbuf_add(&text, parts[p]);
+            if (nb_random_next(&r) % 4 == 0) nb_strbuf_add(&text, parts[p]);
         const struct nb_design d = parsed(text.text);
         nb_design_print(&d, &once);
         const struct nb_design again = parsed(once.text);

@@ -26,7 +26,7 @@ struct row {
 };
 
 static void row_fill(struct row *r, double mean, uint64_t seed) {
-    struct random_state random = {seed};
+    uint64_t random = seed;
     for (int i = 0; i < N; i++) {
         r->wide_x[i] = (double)(r->x[i] = (float)(mean + random_normal(&random)));
         r->wide_gamma[i] = (double)(float)(1 + 0.3 * random_normal(&random));

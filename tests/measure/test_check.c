@@ -6,35 +6,20 @@
 
 #include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/random.h"
 #include "src/measure/check.h"
+#include "tests/plugins/rows.h"
 #include "tests/support/cases.h"
+#include "tests/support/numerics.h"
 
 static int64_t n_calls, wrong_call;
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = (const float *)call->x + row * call->x_stride;
-        float *y = (float *)call->y + row * call->y_stride;
-        double squares = 0;
-        for (int64_t i = 0; i < call->cols; i++) squares += (double)x[i] * x[i];
-        const double rstd = 1 / sqrt(squares / (double)call->cols + call->eps);
-        for (int64_t i = 0; i < call->cols; i++) y[i] = (float)(x[i] * rstd);
-    }
-    if (++n_calls == wrong_call) ((float *)call->y)[0] += 1;
+static int run(ROWS) {
+    correct_rows(call, begin, end);
+    if (++n_calls == wrong_call) row_y(call, 0)[0] += 1;
     return 0;
 }
 
-static const struct nb_kernel kernel = {.struct_size = sizeof kernel,
-                                        .op = NB_OP_RMSNORM,
-                                        .dtype = NB_F32,
-                                        .width = NB_NATIVE,
-                                        .name = "sometimes",
-                                        .variant = "sometimes_f32",
-                                        .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_NONE},
-                                        .loads = 1,
-                                        .stores = 1,
-                                        .run = run};
+static const struct nb_kernel kernel = {OF_ROWS, .name = "sometimes", .variant = "sometimes_f32", .run = run};
 
 static struct nb_checked check(const struct nb_case *c) {
     const struct nb_entry entry = {.kernel = &kernel, .file = "sometimes"};
@@ -56,8 +41,7 @@ Test(check, a_fault_is_seen_in_whichever_call_it_comes) {
     uint64_t random = 7;
     cr_assert_eq(nb_case_parse(&c, "sometimes_f32/shape:2x16/data:normal/affine:none"), 0);
     for (int i = 0; i < KERNELS; i++) {
-        const double u = (double)((nb_random_next(&random) >> 11) + 1) * 0x1p-53;
-        wrong_call = 1 + (int64_t)(log(u) / log1p(-1.0 / ONE_OF));
+        wrong_call = 1 + (int64_t)(log1p(-random_uniform(&random)) / log1p(-1.0 / ONE_OF));
         const struct nb_checked checked = check(&c);
         cr_expect_eq(checked.status != NB_OK, n_calls >= wrong_call, "call %lld of %lld: %s", (long long)wrong_call,
                      (long long)n_calls, checked.reason);

@@ -129,7 +129,7 @@ void each_kernel(bool (*is)(const struct nb_kernel *k), void (*check)(const stru
 }
 
 void fill_with_kinds(struct nb_inputs *in, struct nb_case *c, int first) {
-    struct random_state r = {(uint64_t)first + 5};
+    uint64_t r = (uint64_t)first + 5;
     const struct nb_shape *s = &c->shape;
     const bool channels = c->op == NB_OP_BATCHNORM;
     for (int64_t i = 0; i < in->rows * in->cols; i++) {

@@ -9,17 +9,9 @@
 #include "src/core/log.h"
 #include "tests/support/numerics.h"
 
-/* splitmix64 (Steele, Lea & Flood 2014) */
-uint64_t random_bits(struct random_state *r) {
-    uint64_t z = (r->state += 0x9e3779b97f4a7c15u);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+double random_uniform(uint64_t *r) { return (double)(nb_random_next(r) >> 11) * 0x1p-53; }
 
-double random_uniform(struct random_state *r) { return (double)(random_bits(r) >> 11) * 0x1p-53; }
-
-double random_normal(struct random_state *r) {
+double random_normal(uint64_t *r) {
     double radius = sqrt(-2 * log(1 - random_uniform(r)));
     return radius * cos(6.283185307179586 * random_uniform(r));
 }
@@ -68,12 +60,15 @@ void problem_init_batchnorm(struct problem *p, uint32_t layout, enum nb_dtype dt
     init_shape(p, NB_OP_BATCHNORM, dtype, shape, channels);
 }
 
-void problem_free(struct problem *p) { nb_inputs_release(&p->in); }
+void problem_free(struct problem *p) {
+    nb_inputs_release(&p->in);
+    nb_free_all(p->mean, p->rstd);
+}
 
 void problem_set(struct problem *p, int64_t i, double v) { nb_set(p->in.x, i, p->in.dtype, v); }
 
 void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t seed) {
-    struct random_state r = {seed};
+    uint64_t r = seed;
     for (int64_t i = 0; i < p->in.rows * p->in.cols; i++) {
         problem_set(p, i, mean + sd * random_normal(&r));
         nb_set(p->in.residual, i, p->in.dtype, random_normal(&r));
@@ -88,6 +83,24 @@ void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t see
     }
 }
 
+void draw_formula(struct problem *p, uint64_t *r) {
+    struct nb_formula *f = &p->c.formula;
+    static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-3, 0};
+    p->c.eps = eps[nb_random_next(r) % 5];
+    f->root = (uint32_t)(nb_random_next(r) % NB_N_ROOTS);
+    f->eps_place = (uint32_t)(nb_random_next(r) % NB_N_EPS_PLACES);
+    if (f->root >= NB_ROOT_RSQRT_NR && f->eps_place == NB_EPS_OUTSIDE) f->eps_place = NB_EPS_INSIDE;
+    f->cast = (uint32_t)(nb_random_next(r) % NB_N_CASTS);
+    f->weight_offset = nb_random_next(r) % 2;
+    f->affine = (uint32_t)(nb_random_next(r) % NB_N_AFFINES);
+    f->param = f->cast == NB_CAST_BEFORE ? NB_PARAM_X : (uint32_t)(nb_random_next(r) % NB_N_PARAMS); /* as designs */
+    f->round_sum = 1;
+    p->c.variance = NB_VAR_TWOPASS + (uint32_t)(nb_random_next(r) % 5);
+    p->c.stats_dtype = nb_random_next(r) % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+    p->c.style = (uint32_t)(nb_random_next(r) % NB_N_STYLES);
+    p->c.k = 1 + (int64_t)(nb_random_next(r) % (uint64_t)p->c.shape.cols);
+}
+
 const uint32_t row_ops[N_ROW_OPS] = {NB_OP_RMSNORM,     NB_OP_PRMSNORM,      NB_OP_LAYERNORM, NB_OP_L2NORM,
                                      NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM, NB_OP_DYT};
 
@@ -98,7 +111,7 @@ static const struct {
                     {0, 1e-22}, {0, 1e-30}, {0, 1e-41}, {0, 1e18},   {1e4, 1},  {1e7, 1}};
 enum { N_NORMAL_KINDS = sizeof normal_kinds / sizeof normal_kinds[0] };
 
-double hard_value(int kind, int64_t i, int64_t n, struct random_state *r) {
+double hard_value(int kind, int64_t i, int64_t n, uint64_t *r) {
     const double normal = random_normal(r);
     if (kind < N_NORMAL_KINDS) return normal_kinds[kind].offset + normal_kinds[kind].scale * normal;
     switch (kind - N_NORMAL_KINDS) {
@@ -133,56 +146,49 @@ double hard_value(int kind, int64_t i, int64_t n, struct random_state *r) {
     }
 }
 
-/* See tests/support/backward.h. */
-
-static void add_tensors(struct backward *b) {
-    struct nb_inputs *in = &b->p.in;
+static void add_tensors(struct problem *b) {
+    struct nb_inputs *in = &b->in;
     const size_t item = nb_formats[in->dtype].bytes;
     const unsigned long long n = (unsigned long long)(in->rows * in->cols);
-    b->p.c.pass = NB_BACKWARD;
-    b->p.c.formula.struct_size = sizeof b->p.c.formula;
+    b->c.pass = NB_BACKWARD;
+    b->c.formula.struct_size = sizeof b->c.formula;
     in->dy = nb_alloc(n, item);
     in->dresidual_out = nb_alloc(n, item);
-    b->n_stats = b->p.c.op == NB_OP_BATCHNORM ? b->p.c.shape.c : in->rows;
+    b->n_stats = b->c.op == NB_OP_BATCHNORM ? b->c.shape.c : in->rows;
     b->mean = nb_alloc((unsigned long long)b->n_stats, sizeof *b->mean);
     b->rstd = nb_alloc((unsigned long long)b->n_stats, sizeof *b->rstd);
 }
 
-void backward_init(struct backward *b, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
-    problem_init(&b->p, op, dtype, rows, cols);
+void backward_init(struct problem *b, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
+    problem_init(b, op, dtype, rows, cols);
     add_tensors(b);
 }
 
-void backward_init_batchnorm(struct backward *b, uint32_t layout, enum nb_dtype dtype, int64_t n, int64_t channels,
+void backward_init_batchnorm(struct problem *b, uint32_t layout, enum nb_dtype dtype, int64_t n, int64_t channels,
                              int64_t hw) {
-    problem_init_batchnorm(&b->p, layout, dtype, n, channels, hw);
+    problem_init_batchnorm(b, layout, dtype, n, channels, hw);
     add_tensors(b);
 }
 
-void backward_set_dy(struct backward *b, int64_t i, double v) { nb_set(b->p.in.dy, i, b->p.in.dtype, v); }
+void backward_set_dy(struct problem *b, int64_t i, double v) { nb_set(b->in.dy, i, b->in.dtype, v); }
 
-void backward_fill_normal(struct backward *b, double mean, double sd, uint64_t seed) {
-    struct random_state r = {seed ^ 0xdddd};
-    problem_fill_normal(&b->p, mean, sd, seed);
-    for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) {
+void backward_fill_normal(struct problem *b, double mean, double sd, uint64_t seed) {
+    uint64_t r = seed ^ 0xdddd;
+    problem_fill_normal(b, mean, sd, seed);
+    for (int64_t i = 0; i < b->in.rows * b->in.cols; i++) {
         backward_set_dy(b, i, random_normal(&r));
-        nb_set(b->p.in.dresidual_out, i, b->p.in.dtype, random_normal(&r));
+        nb_set(b->in.dresidual_out, i, b->in.dtype, random_normal(&r));
     }
     backward_statistics(b);
 }
 
-void backward_statistics(struct backward *b) {
+void backward_statistics(struct problem *b) {
     struct nb_oracle o released_by(nb_oracle_release);
-    cr_assert_eq(nb_oracle_init(&o, &b->p.c, &b->p.in), 0);
+    cr_assert_eq(nb_oracle_init(&o, &b->c, &b->in), 0);
     cr_assert_eq(o.n_truth, b->n_stats);
     nb_gradient_statistics(&o, b->mean, b->rstd);
 }
 
-void backward_gradient(struct nb_gradient *g, const struct backward *b) {
-    cr_assert_eq(nb_gradient_init(g, &b->p.c, &b->p.in, b->mean, b->rstd), 0);
-}
-
-void backward_free(struct backward *b) {
-    nb_free_all(b->mean, b->rstd);
-    problem_free(&b->p);
+void backward_gradient(struct nb_gradient *g, const struct problem *b) {
+    cr_assert_eq(nb_gradient_init(g, &b->c, &b->in, b->mean, b->rstd), 0);
 }

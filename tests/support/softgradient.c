@@ -82,21 +82,18 @@ int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n) {
     return (n + k->lanes - 1) / k->lanes + k->lanes;
 }
 
-static bool is_centred(const struct run *r) {
-    return r->c->op == NB_OP_LAYERNORM || r->c->op == NB_OP_ADD_LAYERNORM || is_batchnorm(r);
-}
-
-static void start(struct run *r, const struct soft_gradient *k, const struct backward *b, int64_t stat) {
-    const struct nb_case *c = &b->p.c;
-    *r = (struct run){.k = k, .c = c, .in = &b->p.in, .stat = stat};
+static void start(struct run *r, const struct soft_gradient *k, const struct problem *b, int64_t stat) {
+    const struct nb_case *c = &b->c;
+    *r = (struct run){.k = k, .c = c, .in = &b->in, .stat = stat};
     r->n = is_batchnorm(r) ? c->shape.n * c->shape.hw : c->shape.cols;
-    r->mean = is_centred(r) ? op(r, b->mean[stat]) : 0;
+    r->mean = nb_op_centres(r->c->op) ? op(r, b->mean[stat]) : 0;
     r->rstd = op(r, b->rstd[stat]);
     if (is_batchnorm(r) && c->mode == NB_INFERENCE) return;
     float divisor = (float)(c->op == NB_OP_PRMSNORM ? c->k : r->n);
     if (k->fault == GRADIENT_DIVISOR) divisor -= 1;
     const float scale = c->op == NB_OP_L2NORM ? 1 : 1 / divisor;
-    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, g_of, r->n, false, 0)) * scale);
+    if (nb_op_centres(r->c->op) && k->fault != GRADIENT_NO_MEAN)
+        r->mean_g = op(r, add(r, sum(r, g_of, r->n, false, 0)) * scale);
     if (k->fault != GRADIENT_NO_PULL) r->mean_gx = op(r, add(r, sum(r, term_gx, r->n, false, 0)) * scale);
 }
 
@@ -117,7 +114,7 @@ static float own(const struct run *r, int64_t j) {
     if (order == ORDER_FOLDED_MEANS)
         return op(r, fmaf(rstd, g, -op(r, fmaf(xhat, op(r, rstd * mean_gx), op(r, rstd * mean_g)))));
     if (order == ORDER_BRACKET) return op(r, op(r, g - op(r, fmaf(xhat, mean_gx, mean_g))) * rstd);
-    if (order == ORDER_OF_X && !is_centred(r))
+    if (order == ORDER_OF_X && !nb_op_centres(r->c->op))
         return op(r, op(r, rstd * g) - op(r, x_of(r, j) * op(r, op(r, rstd * rstd) * mean_gx)));
     if (order == ORDER_OF_DISTANCE)
         return fmaf(rstd, g, fmaf(-mean_gx * rstd * rstd * rstd, x_of(r, j) - r->mean, -mean_g * rstd));
@@ -126,15 +123,14 @@ static float own(const struct run *r, int64_t j) {
 }
 
 static void store_row(const struct run *r, void *dx) {
-    const bool adds = r->c->op == NB_OP_ADD_RMSNORM || r->c->op == NB_OP_ADD_LAYERNORM;
     for (int64_t j = 0; j < r->n; j++) {
         float v = own(r, j);
-        if (adds) v += (float)nb_get(r->in->dresidual_out, place(r, j), r->in->dtype);
+        if (nb_op_adds(r->c->op)) v += (float)nb_get(r->in->dresidual_out, place(r, j), r->in->dtype);
         nb_set(dx, place(r, j), r->in->dtype, v);
     }
 }
 
-void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta) {
+void soft_gradient_run(const struct soft_gradient *k, const struct problem *b, void *dx, float *dgamma, float *dbeta) {
     struct run *runs freed = nb_alloc((unsigned long long)b->n_stats, sizeof *runs);
     for (int64_t stat = 0; stat < b->n_stats; stat++) {
         start(&runs[stat], k, b, stat);
@@ -142,16 +138,29 @@ void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, 
     }
     const bool down = !is_batchnorm(runs);
     const int64_t n = down ? b->n_stats : runs->n;
-    for (int64_t i = 0; i < b->p.in.n_params; i++) {
+    for (int64_t i = 0; i < b->in.n_params; i++) {
         const struct run *r = down ? runs : &runs[i];
         dgamma[i] = op(r, sum(r, term_dyx, n, down, i));
         dbeta[i] = op(r, sum(r, dy_of, n, down, i));
     }
 }
 
-/* ---- forward ---- */
+enum nb_loss backward_bound_of_row(const struct problem *b, int64_t chain, double *dx, double *tolerance) {
+    struct nb_gradient g released_by(nb_gradient_release);
+    struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
+    backward_gradient(&g, b);
+    nb_gradient_bound_init(&bound, &b->c, &g, NULL, chain, 1, false);
+    nb_gradient_row(&g, 0, dx);
+    return nb_gradient_bound_row(&bound, 0, dx, tolerance);
+}
 
-static bool adds(const struct nb_case *c) { return c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM; }
+double bound_ratio(double computed, double exact, double tolerance) {
+    if (isinf(tolerance)) return 0;
+    const double error = fabs(computed - exact);
+    return error == 0 ? 0 : isnan(error) ? INFINITY : error / tolerance;
+}
+
+/* ---- forward ---- */
 
 static void design_of(struct nb_design *d, const struct soft_kernel *k, const struct nb_case *c) {
     const enum nb_number number = nb_number_of(c->dtype);
@@ -182,8 +191,8 @@ static void load(struct row *w, const struct problem *p, int64_t row) {
     const bool of_x = f->param == NB_PARAM_X;
     for (int64_t i = 0; i < in->cols; i++) {
         float x = (float)nb_get(in->x, row * in->cols + i, in->dtype);
-        if (adds(&p->c)) x += (float)nb_get(in->residual, row * in->cols + i, in->dtype);
-        w->x[i] = adds(&p->c) && f->round_sum ? nb_round_to(x, in->dtype) : x;
+        if (nb_op_adds(p->c.op)) x += (float)nb_get(in->residual, row * in->cols + i, in->dtype);
+        w->x[i] = nb_op_adds(p->c.op) && f->round_sum ? nb_round_to(x, in->dtype) : x;
         w->gamma[i] = of_x ? nb_get(in->gamma_x, i, in->dtype) : in->gamma_f32[i];
         w->beta[i] = of_x ? nb_get(in->beta_x, i, in->dtype) : in->beta_f32[i];
     }

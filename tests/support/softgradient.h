@@ -5,6 +5,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/bias.h"
+#include "src/accuracy/gradient_bound.h"
 #include "tests/support/numerics.h"
 
 enum order {
@@ -38,7 +39,12 @@ struct soft_gradient {
 
 int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n);
 /* All but DyT. dx: elements of the dtype, packed; dgamma, dbeta: n_params. */
-void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta);
+void soft_gradient_run(const struct soft_gradient *k, const struct problem *b, void *dx, float *dgamma, float *dbeta);
+
+/* dx and the bound of the first row, with sums of as long a chain. */
+enum nb_loss backward_bound_of_row(const struct problem *b, int64_t chain, double *dx, double *tolerance);
+/* |computed - exact| / tolerance; 0 where all is allowed. */
+double bound_ratio(double computed, double exact, double tolerance);
 
 /* A correct kernel of a case's formula and properties, by the emulator: in f32 or, for low-precision statistics, with every result rounded to
  * the dtype. What the bound must let pass; and two ways to be wrong, which it must catch. tests/plugins/mistakes.h has the others. */
