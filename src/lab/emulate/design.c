@@ -71,13 +71,6 @@ static int set_count(int64_t *count, const char *text, char *reason, size_t n) {
     return 0;
 }
 
-static int set_switch(bool *on, const char *text, char *reason, size_t n) {
-    uint32_t value = 0;
-    if (set_index(&value, nb_name_find(nb_switch_names, text), nb_switch_names, reason, n) != 0) return -1;
-    *on = value != 0;
-    return 0;
-}
-
 static int set_op(struct nb_design *d, const char *text, char *reason, size_t n) {
     static const char *const ops[] = {"rmsnorm", "prmsnorm", "layernorm", "l2norm", NULL};
     const int op = nb_name_find(nb_op_names, text);
@@ -167,7 +160,8 @@ const struct nb_design_key nb_design_keys[] = {
     {"lanes", "running sums, of sequential and kahan", "a whole number", NB_KEY_COUNT, FIELD(lanes), NULL, NULL},
     {"leaf", "elements summed one after another, of pairwise and blocked", "a whole number", NB_KEY_COUNT, FIELD(leaf),
      NULL, NULL},
-    {"fma", "squares enter sums unrounded, beta is added by fma", "0 or 1", NB_KEY_SWITCH, FIELD(fma), NULL, NULL},
+    {"fma", "squares enter sums unrounded, beta is added by fma", "0 or 1", NB_KEY_NAME, FIELD(fma), nb_switch_names,
+     NULL},
     {"variance", "LayerNorm's algorithm", "twopass, corrected, welford, onepass or shifted", NB_KEY_NAME,
      FIELD(variance), nb_variance_names, set_variance},
     {"root", "how 1/sqrt is applied (a format: as sqrt)", "div_sqrt, mul_recip, rsqrt_nr or rsqrt_raw", NB_KEY_NAME,
@@ -178,8 +172,8 @@ const struct nb_design_key nb_design_keys[] = {
     {"cast", "when the result is rounded to store", "after (once, at the end) or before (the weight, too)", NB_KEY_NAME,
      FIELD(cast), nb_cast_names, NULL},
     {"weight_offset", "1: the weight is 1 + gamma", "0 or 1", NB_KEY_NAME, FIELD(weight_offset), nb_switch_names, NULL},
-    {"folded", "1: y = x * a + b with the mean inside b", "0 or 1", NB_KEY_SWITCH, FIELD(folded), NULL, NULL},
-    {"flush", "1: subnormal inputs and results become 0", "0 or 1", NB_KEY_SWITCH, FIELD(flush), NULL, NULL},
+    {"folded", "1: y = x * a + b with the mean inside b", "0 or 1", NB_KEY_NAME, FIELD(folded), nb_switch_names, NULL},
+    {"flush", "1: subnormal inputs and results become 0", "0 or 1", NB_KEY_NAME, FIELD(flush), nb_switch_names, NULL},
     {"round", "rounding of every operation", ROUNDINGS, NB_KEY_NAME, FIELD(rounding), rounding_names, NULL},
     {"store_round", "rounding of the last one, to store", ROUNDINGS, NB_KEY_NAME, FIELD(store_rounding), rounding_names,
      NULL},
@@ -193,7 +187,6 @@ static int set_key(const struct nb_design_key *key, struct nb_design *d, const c
     if (key->set) return key->set(d, text, reason, n);
     if (key->kind == NB_KEY_NUMBER) return set_number(field, text, reason, n);
     if (key->kind == NB_KEY_COUNT) return set_count(field, text, reason, n);
-    if (key->kind == NB_KEY_SWITCH) return set_switch(field, text, reason, n);
     return set_index(field, nb_name_find(key->names, text), key->names, reason, n);
 }
 
@@ -210,9 +203,6 @@ void nb_design_key_print(const struct nb_design_key *key, const struct nb_design
         break;
     case NB_KEY_COUNT:
         nb_strbuf_addf(out, "%lld", (long long)*(const int64_t *)field);
-        break;
-    case NB_KEY_SWITCH:
-        nb_strbuf_add(out, *(const bool *)field ? "1" : "0");
         break;
     case NB_KEY_TEXT:
         nb_strbuf_add(out, field);

@@ -36,14 +36,14 @@ struct nb_design {
     enum nb_number offset; /* 1 + gamma */
     enum nb_order order;
     int64_t lanes, leaf;
-    bool fma;                  /* squares enter the sum unrounded, and the last product with beta is fused */
+    uint32_t fma;              /* 1: squares enter the sum unrounded, and the last product with beta is fused */
     enum nb_variance variance; /* LayerNorm: twopass, corrected, welford, onepass, shifted */
     enum nb_root root_form;    /* div_sqrt, mul_recip (rsqrt_nr, rsqrt_raw: emulated with an estimate of 12 bits) */
     enum nb_eps_place eps_place;
     enum nb_cast cast;               /* before: x * rstd rounded to store, times gamma rounded to store */
     uint32_t weight_offset;          /* 1: 1 + gamma */
-    bool folded;                     /* y = x * a + (beta - mean * a) */
-    bool flush;                      /* subnormal inputs and results of every operation become 0 (FTZ and DAZ) */
+    uint32_t folded;                 /* 1: y = x * a + (beta - mean * a) */
+    uint32_t flush;                  /* 1: subnormal inputs and results of every operation become 0 (FTZ and DAZ) */
     enum nb_rounding rounding;       /* of every operation; */
     enum nb_rounding store_rounding; /* of the last one, to store */
     double k;                        /* pRMSNorm: share of the row, in (0, 1] */
@@ -67,7 +67,6 @@ enum nb_design_key_kind {
     NB_KEY_NUMBER,  /* enum nb_number */
     NB_KEY_NAME,    /* an enum or uint32_t: the index in `names` */
     NB_KEY_COUNT,   /* int64_t, from 1 on */
-    NB_KEY_SWITCH,  /* bool */
     NB_KEY_TEXT,    /* char[] */
     NB_KEY_SHARE,   /* double */
     NB_KEY_SEVERAL, /* no field of its own */
