@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 
 static const struct nb_format *stat(const struct nb_limits *l) { return &nb_numbers[l->design.stat]; }
 

@@ -8,7 +8,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 
 /* ---- one square -------------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 
 /* ---- sums of ones ---------------------------------------------------------------------------------------------------------- */
 
