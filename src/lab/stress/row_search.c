@@ -141,15 +141,29 @@ static double uniform(uint64_t *state) { return (double)(nb_random_next(state) >
 
 /* ---- Rows along an assumed order of summation ---- */
 
-enum { MAX_LEVELS = 64 };
+enum { MAX_LEVELS = 64, MOST_LANES = 128, LEAF = 8 };
+
+/* Follows the order in which a kernel adds, draws several candidates for each element from N(offset, 1), keeps the one whose addition rounds the
+ * most in the wanted direction. The row keeps the distribution's mean and variance, since only low bits of the sums decide. */
+struct greedy {
+    int lanes; /* element i goes to lane i mod lanes, at most MOST_LANES; 0: pairwise, halves down to leaves of LEAF elements */
+    bool squares; /* what is summed: squares of x - about, or x */
+    double about;
+    enum nb_dtype sum, dtype; /* formats of the accumulators, and of the elements as stored */
+    bool fused;               /* squares enter unrounded: rounded once, in the addition */
+    double offset;
+    int best_of;
+    int sign; /* of the rounding errors wanted: 1 or -1 */
+    uint64_t seed;
+};
 
 /* The accumulators are followed as the kernel is thought to have them. Sums are formed in double, where an f32 or narrower
  * accumulator plus a product of two such numbers is off by 2^-53 of itself at most: far below what is looked for.
  *
  * Lanes, or for pairwise sums the finished blocks of each size that wait for their other half, and the leaf that is being filled. */
 struct sums {
-    const struct nb_sum_order *order;
-    double lanes[NB_MAX_LANES];
+    const struct greedy *order;
+    double lanes[MOST_LANES];
     double levels[MAX_LEVELS], leaf;
     int64_t n_leaves; /* finished */
     int64_t n;        /* elements */
@@ -192,7 +206,7 @@ static double step(struct sums *s, double x, bool keep) {
     } else {
         const double leaf = added(s, s->leaf, q, &error);
         if (keep) s->leaf = leaf;
-        if ((s->n + 1) % s->order->leaf == 0) {
+        if ((s->n + 1) % LEAF == 0) {
             int level;
             const double sum = carried(s, leaf, &level, &error);
             if (keep) {
@@ -207,15 +221,15 @@ static double step(struct sums *s, double x, bool keep) {
 }
 
 /* n elements, each a number of the dtype. */
-static void greedy_row(const struct nb_greedy *g, int64_t n, double *x) {
-    assert(g->best_of >= 1 && g->order.lanes <= NB_MAX_LANES && (g->order.lanes > 0 || g->order.leaf > 0));
+static void greedy_row(const struct greedy *g, int64_t n, double *x) {
+    assert(g->best_of >= 1 && g->lanes <= MOST_LANES);
     const struct nb_random random = nb_random_stream(g->seed, 0);
-    struct sums s = {.order = &g->order};
+    struct sums s = {.order = g};
     for (int64_t i = 0; i < n; i++) {
         double best = -INFINITY;
         for (int k = 0; k < g->best_of; k++) {
             const uint64_t at = (uint64_t)i * (uint64_t)g->best_of + (uint64_t)k;
-            const double v = nb_round_to(g->offset + g->scale * nb_random_normal(random, at), g->dtype);
+            const double v = nb_round_to(g->offset + nb_random_normal(random, at), g->dtype);
             const double error = g->sign * step(&s, v, false);
             if (!(error > best)) continue;
             best = error;
@@ -238,16 +252,17 @@ static int affordable(const struct search *h, int best_of) {
     return best_of > most ? (int)fmax(most, fmin(best_of, 2)) : best_of;
 }
 
-static struct nb_greedy attack(const struct search *h, int lanes, int best_of, uint64_t seed) {
+static struct greedy attack(const struct search *h, int lanes, int best_of, uint64_t seed) {
     const struct nb_trial *t = h->t;
     const bool narrow = t->c.stats_dtype == NB_STATS_X && t->c.style != NB_COMPOSED;
-    return (struct nb_greedy){
-        .order = {.lanes = lanes, .leaf = 8, .squares = true, .sum = narrow ? t->in.dtype : NB_F32, .fused = !narrow},
-        .dtype = t->in.dtype,
-        .scale = 1,
-        .best_of = affordable(h, best_of),
-        .sign = 1,
-        .seed = seed};
+    return (struct greedy){.lanes = lanes,
+                           .squares = true,
+                           .sum = narrow ? t->in.dtype : NB_F32,
+                           .dtype = t->in.dtype,
+                           .fused = !narrow,
+                           .best_of = affordable(h, best_of),
+                           .sign = 1,
+                           .seed = seed};
 }
 
 /* What an attempt is judged by: the sum's error where the outputs show it alone, else how near the bound. */
@@ -256,15 +271,15 @@ static double worth(const struct nb_trial *t, const struct nb_row_score *s) {
     return isnan(value) ? -1 : value;
 }
 
-static void describe(const struct nb_greedy *g, char *text, size_t n) {
+static void describe(const struct greedy *g, char *text, size_t n) {
     char order[32] = "pairwise";
-    if (g->order.lanes > 0) snprintf(order, sizeof order, "%d lane%s", g->order.lanes, g->order.lanes > 1 ? "s" : "");
-    snprintf(text, n, "greedy on %s, %s, best of %d, %s, N(%g,%g)", g->order.squares ? "squares" : "sum", order,
-             g->best_of, g->sign > 0 ? "up" : "down", g->offset, g->scale);
+    if (g->lanes > 0) snprintf(order, sizeof order, "%d lane%s", g->lanes, g->lanes > 1 ? "s" : "");
+    snprintf(text, n, "greedy on %s, %s, best of %d, %s, N(%g,1)", g->squares ? "squares" : "sum", order, g->best_of,
+             g->sign > 0 ? "up" : "down", g->offset);
 }
 
 /* One attempt fills all rows of the call, with seeds in sequence; returns the worth of its best row. */
-static double attempt(struct search *h, struct nb_greedy g) {
+static double attempt(struct search *h, struct greedy g) {
     char text[96];
     int64_t best = 0;
     describe(&g, text, sizeof text);
@@ -279,7 +294,7 @@ static double attempt(struct search *h, struct nb_greedy g) {
     return worth(h->t, &h->scores[best]);
 }
 
-static double both_signs(struct search *h, struct nb_greedy g) {
+static double both_signs(struct search *h, struct greedy g) {
     double worst = -1;
     for (int sign = -1; sign <= 1; sign += 2) {
         g.sign = sign;
@@ -298,12 +313,12 @@ static double largest_rho(const struct search *h) {
 static void attack_mean(struct search *h, int lanes) {
     const double most = largest_rho(h);
     for (double rho = 1; rho <= most && !is_over(h); rho *= 4) {
-        struct nb_greedy g = attack(h, lanes, 16, FIRST_SEED);
+        struct greedy g = attack(h, lanes, 16, FIRST_SEED);
         g.offset = rho;
-        g.order.squares = false;
+        g.squares = false;
         both_signs(h, g);
-        g.order.squares = true;
-        g.order.about = h->t->c.variance == NB_VAR_ONEPASS ? 0 : rho;
+        g.squares = true;
+        g.about = h->t->c.variance == NB_VAR_ONEPASS ? 0 : rho;
         both_signs(h, g);
     }
 }
@@ -314,10 +329,10 @@ static void search_greedy(struct search *h) {
     int lanes = 1;
     for (int i = 0; i < N_LANE_COUNTS && !is_over(h); i++) {
         if (lane_counts[i] > h->cols) continue;
-        struct nb_greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
+        struct greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
         if (nb_op_centres(h->t->c.op)) {
             g.offset = fmin(16, largest_rho(h));
-            g.order.squares = false;
+            g.squares = false;
         }
         const double value = both_signs(h, g);
         if (value > worst) lanes = lane_counts[i];

@@ -73,32 +73,6 @@ struct nb_frontier {
  * Null with t->reason when the kernel fails or the op cannot be searched. */
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
 
-/* ---- rows that a sum rounds badly ---- */
-
-/* Follows the order in which a kernel adds, draws several candidates for each element
- * from the distribution that is wanted, keeps the one whose addition rounds the most in the wanted direction. The row keeps the
- * distribution's mean and variance, since only low bits of the sums decide. */
-
-/* The order that is assumed of the kernel. */
-struct nb_sum_order {
-    int lanes;    /* element i goes to lane i mod lanes, at most NB_MAX_LANES; 0: pairwise, halves down to leaves */
-    int leaf;     /* pairwise: elements summed one after another */
-    bool squares; /* what is summed: squares of x - about (fused: rounded once, in the addition), or x */
-    double about;
-    enum nb_dtype sum; /* the accumulators' format */
-    bool fused;        /* squares enter unrounded */
-};
-enum { NB_MAX_LANES = 128 };
-
-struct nb_greedy {
-    struct nb_sum_order order;
-    enum nb_dtype dtype;  /* of the elements, as stored */
-    double offset, scale; /* the distribution: offset + scale N(0,1) */
-    int best_of;
-    int sign; /* of the rounding errors wanted: 1 or -1 */
-    uint64_t seed;
-};
-
 /* What a row can be worst in: the four measures, and two more. */
 enum nb_objective {
     NB_OBJECTIVE_STRANGE =
