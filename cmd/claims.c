@@ -416,7 +416,7 @@ static int folder_of(const struct claims_options *o, char **dir) {
     const struct nb_measuring where = measuring_of(o);
     *dir = nb_measuring_folder(&where);
     if (!*dir) return -1;
-    const bool taken = !o->output.resume && nb_claims_document_exists(*dir);
+    const bool taken = !o->output.resume && nb_dir_holds(*dir, NB_CLAIMS_FILE);
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }
 

@@ -74,7 +74,7 @@ static int count_judged(const struct options *o) {
     const char *missing = NULL;
     size_t n = 0;
     for (size_t k = 0; k < o->n_dirs; k++) {
-        const bool ended = nb_stress_exists(o->dirs[k]);
+        const bool ended = nb_dir_holds(o->dirs[k], NB_STRESS_FILE);
         n += ended;
         if (!ended && !missing) missing = o->dirs[k];
     }

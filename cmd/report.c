@@ -7,6 +7,7 @@
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/claims/claims_document.h"
+#include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
@@ -72,10 +73,10 @@ static int report_main(int argc, char **argv) {
     struct nb_results results released_by(nb_results_release) = {0};
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
-    if (nb_claims_document_exists(o.dir) && nb_name_find(nb_table_markdown_json, o.format) >= 0)
+    if (nb_dir_holds(o.dir, NB_CLAIMS_FILE) && nb_name_find(nb_table_markdown_json, o.format) >= 0)
         return render_claims(&o);
     const struct nb_renderer *renderer = nb_renderer_find(o.format);
-    if (nb_claims_document_exists(o.dir))
+    if (nb_dir_holds(o.dir, NB_CLAIMS_FILE))
         return nb_error(
                    "report: --format %s: %s holds claims, which have table, markdown and json; the runs behind them are in "
                    "folders of their own, such as %s/timing",
@@ -86,7 +87,7 @@ static int report_main(int argc, char **argv) {
                NB_EXIT_USAGE;
     bool outdated = nb_results_outdated(o.dir);
     if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
-    const bool stress = nb_stress_exists(o.dir) && nb_name_find(nb_table_markdown_json, o.format) >= 0;
+    const bool stress = nb_dir_holds(o.dir, NB_STRESS_FILE) && nb_name_find(nb_table_markdown_json, o.format) >= 0;
     int result = stress ? render_stress(&o, &results) : renderer->render(&results, stdout);
     if (result == 0 && !o.no_write && outdated) result = nb_results_write(&results, o.dir);
     if (result == 0 && !o.no_write) result = nb_plots_write(&results, o.dir);

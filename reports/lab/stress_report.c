@@ -381,7 +381,7 @@ int nb_stress_report(const char *dir, const cJSON *stress) {
 }
 
 int nb_stress_report_read(const char *dir) {
-    if (!nb_stress_exists(dir)) return 1;
+    if (!nb_dir_holds(dir, NB_STRESS_FILE)) return 1;
     cJSON *stress released_by(nb_json_release) = nb_stress_read(dir);
     if (!stress) return -1;
     return nb_stress_report(dir, stress);

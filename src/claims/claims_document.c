@@ -237,11 +237,6 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     return json;
 }
 
-bool nb_claims_document_exists(const char *dir) {
-    char *path freed = nb_path_join(dir, NB_CLAIMS_FILE);
-    return nb_path_exists(path);
-}
-
 int nb_claims_document_write(const cJSON *document, const char *dir) {
     char *path freed = nb_path_join(dir, NB_CLAIMS_FILE);
     int result = nb_dir_make(dir);

@@ -24,7 +24,6 @@ struct nb_claims_about { /* of the run */
     const char *no_eager;                      /* and why */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
-bool nb_claims_document_exists(const char *dir);
 int nb_claims_document_write(const cJSON *document, const char *dir);
 /* A folder that holds one, or the file itself, of this schema. Null after nb_error. */
 cJSON *nb_claims_document_read(const char *where);

@@ -191,11 +191,6 @@ int nb_stress_write(const cJSON *stress, const char *dir) {
     return nb_json_write(stress, path);
 }
 
-bool nb_stress_exists(const char *dir) {
-    char *path freed = nb_path_join(dir, NB_STRESS_FILE);
-    return nb_path_exists(path);
-}
-
 cJSON *nb_stress_read(const char *dir) {
     char *path freed = nb_path_join(dir, NB_STRESS_FILE);
     size_t len;
@@ -232,7 +227,7 @@ static void drop_damaged(cJSON *list, const char *dir) {
 
 int nb_searched_read(struct nb_searched *searched, const char *dir) {
     *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
-    if (!nb_stress_exists(dir)) return 0;
+    if (!nb_dir_holds(dir, NB_STRESS_FILE)) return 0;
     cJSON *stress released_by(nb_json_release) = nb_stress_read(dir);
     if (!stress) return -1;
     searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");

@@ -26,7 +26,6 @@ int nb_stress_write(const cJSON *stress, const char *dir); /* temporary name, th
 int nb_searched_read(struct nb_searched *searched, const char *dir);
 /* Null after nb_error. */
 cJSON *nb_stress_read(const char *dir);
-bool nb_stress_exists(const char *dir);
 
 /* Relations between calls that did not hold for a case (src/measure/metamorphic.h). */
 size_t nb_stress_broken(const struct nb_record *r);
