@@ -272,12 +272,12 @@ static struct nb_twofold weight(const struct nb_oracle *o, int64_t param) {
     return nb_two_sum(1.0, o->gamma[param]);
 }
 
-static double careful(const struct nb_oracle *o, const struct nb_row_truth *t, double x, int64_t param) {
+struct nb_twofold nb_exact_element(const struct nb_case *c, const struct nb_row_truth *t, double x, const double *gamma,
+                                   const double *beta) {
     struct nb_twofold v = nb_twofold_sub(nb_twofold_of(x), (struct nb_twofold){t->mean, t->mean_lo});
     v = nb_twofold_mul(v, (struct nb_twofold){t->scale, t->scale_lo});
-    v = nb_twofold_mul(v, weight(o, param));
-    v = nb_twofold_add(v, nb_twofold_of(o->beta[param]));
-    return v.hi + v.lo;
+    if (gamma) v = nb_twofold_mul(v, c->formula.weight_offset ? nb_two_sum(1.0, *gamma) : nb_twofold_of(*gamma));
+    return beta ? nb_twofold_add(v, nb_twofold_of(*beta)) : v;
 }
 
 /* Below an eighth of beta, what was cancelled is worth three bits or more. */
@@ -288,7 +288,9 @@ static double affine(const struct nb_oracle *o, const struct nb_row_truth *t, do
     if (!o->beta) return y;
     y += o->beta[param];
     bool cancelled = fabs(y) < fabs(o->beta[param]) / 8;
-    return cancelled && t && isfinite(t->scale) ? careful(o, t, x, param) : y;
+    if (!cancelled || !t || !isfinite(t->scale)) return y;
+    const struct nb_twofold careful = nb_exact_element(o->c, t, x, &o->gamma[param], &o->beta[param]);
+    return careful.hi + careful.lo;
 }
 
 static double element(const struct nb_oracle *o, const struct nb_row_truth *t, double x, int64_t param) {

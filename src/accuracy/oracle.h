@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
+#include "src/core/twofold.h"
 #include "src/plan/inputs.h"
 
 /* ---- statistics of each row or channel, by compensated sums ------------------------------------------------------------ */
@@ -73,6 +74,9 @@ int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb
 /* y of one row, and the truth that belongs to its element i (BatchNorm NHWC: another for each column). */
 void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y);
 const struct nb_row_truth *nb_oracle_truth(const struct nb_oracle *o, int64_t row, int64_t col);
+/* One element of a normalization to about 100 bits, from the truth of its row; gamma, as stored, and beta: null for 1 and 0. */
+struct nb_twofold nb_exact_element(const struct nb_case *c, const struct nb_row_truth *t, double x, const double *gamma,
+                                   const double *beta);
 /* add_*: the residual_out of the case, rounded to the dtype. */
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum);
 /* BatchNorm training: running statistics after the call. */
