@@ -143,10 +143,11 @@ static bool read_relocations(struct nb_code *c) {
     return true;
 }
 
-static bool has_marker(const struct nb_code *c) {
+/* That the file itself defines; null: there is none of the name. */
+static const GElf_Sym *symbol_named(const struct nb_code *c, const char *name) {
     for (size_t i = 0; i < c->n_symbols; i++)
-        if (strcmp(name_of(c, &c->symbols[i]), NB_CODE_MARKER) == 0) return true;
-    return false;
+        if (c->symbols[i].st_shndx != SHN_UNDEF && strcmp(name_of(c, &c->symbols[i]), name) == 0) return &c->symbols[i];
+    return NULL;
 }
 
 static const char *read_file(struct nb_code *c, const char *path) {
@@ -162,7 +163,8 @@ static const char *read_file(struct nb_code *c, const char *path) {
     if (!read_symbols(c)) return "stripped: no symbol table";
     index_places(c);
     if (!read_relocations(c)) return "linked without --emit-relocs";
-    if (!has_marker(c)) return "not built with a section for each function (no symbol " NB_CODE_MARKER ")";
+    if (!symbol_named(c, NB_CODE_MARKER))
+        return "not built with a section for each function (no symbol " NB_CODE_MARKER ")";
     return NULL;
 }
 
@@ -540,14 +542,6 @@ static bool is_variable(const struct nb_code *c, uint64_t address) {
     return !name || strncmp(name, written_once, sizeof written_once - 1) != 0;
 }
 
-/* The function that lists the kernels; 0: none. */
-static uint64_t table_function(const struct nb_code *c) {
-    for (size_t i = 0; i < c->n_symbols; i++)
-        if (c->symbols[i].st_shndx != SHN_UNDEF && strcmp(name_of(c, &c->symbols[i]), "normbench_kernels") == 0)
-            return c->symbols[i].st_value;
-    return 0;
-}
-
 static void walk_on(struct walk *w, size_t from) {
     for (size_t i = from; i < w->n && !w->failed; i++) {
         const struct piece piece = w->pieces[i];
@@ -579,15 +573,15 @@ static bool shares_variable(const struct walk *w, size_t n, uint64_t function) {
 
 /* Pieces join the list while it is walked: those of the kernel, then what may have set what it reads. */
 static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
-    const uint64_t table = table_function(w->code);
+    const GElf_Sym *table = symbol_named(w->code, "normbench_kernels"); /* the function that lists the kernels */
     walk_on(w, 0);
     const size_t n_own = w->n;
     if (!w->failed) add_loading(w);
     walk_on(w, n_own);
-    if (!w->failed && table && shares_variable(w, n_own, table)) {
+    if (!w->failed && table && shares_variable(w, n_own, table->st_value)) {
         const size_t n_before = w->n;
         w->has_table = true;
-        add_root(w, table);
+        add_root(w, table->st_value);
         walk_on(w, n_before);
     }
     memcpy(digest, w->digest, sizeof w->digest);
