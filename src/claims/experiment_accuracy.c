@@ -13,12 +13,6 @@ static double share_lost(const struct nb_record *r) {
     if (!r->has_evidence || e->n == 0) return NAN;
     return (double)(e->n_nan + e->n_inf + e->n_zero) / (double)e->n;
 }
-static double max_ulp(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.max_ulp : (double)NAN; }
-static double mean_ulp(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.mean_ulp : (double)NAN; }
-static double correct(const struct nb_record *r) {
-    return r->has_accuracy ? r->accuracy.correctly_rounded : (double)NAN;
-}
-static double bound_ratio(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.worst_ratio : (double)NAN; }
 static double normwise(const struct nb_record *r) {
     return r->has_evidence ? r->evidence.normwise_u * nb_formats[r->c.dtype].unit_roundoff : (double)NAN;
 }
@@ -27,16 +21,17 @@ static double survives(const struct nb_record *r) { return nb_grade_survives(r);
 
 static const struct figure {
     const char *name, *unit;
-    double (*of)(const struct nb_record *r);
+    double (*of)(const struct nb_record *r); /* null: a number of its accuracy */
+    size_t offset;
 } figures[] = {
-    {"lost", "share", share_lost},   /* NaN, Inf or 0 where a number belongs */
-    {"max_ulp", "ulp", max_ulp},     /* largest error */
-    {"mean_ulp", "ulp", mean_ulp},   /* mean |error| */
-    {"correct", "share", correct},   /* correctly rounded */
-    {"of_bound", "", bound_ratio},   /* largest error / a-priori bound of the declared formula */
-    {"normwise", "share", normwise}, /* worst row: ||error|| / ||y|| */
-    {"failed", "", failed},          /* 1: wrong, crashed, beyond its bound */
-    {"survives", "", survives},      /* 1: a result of use (nb_grade_survives) */
+    {"lost", "share", share_lost, 0},                                  /* NaN, Inf or 0 where a number belongs */
+    {"max_ulp", "ulp", NULL, offsetof(struct nb_accuracy, max_ulp)},   /* largest error */
+    {"mean_ulp", "ulp", NULL, offsetof(struct nb_accuracy, mean_ulp)}, /* mean |error| */
+    {"correct", "share", NULL, offsetof(struct nb_accuracy, correctly_rounded)}, /* correctly rounded */
+    {"of_bound", "", NULL, offsetof(struct nb_accuracy, worst_ratio)},           /* largest error / bound */
+    {"normwise", "share", normwise, 0},                                          /* worst row: ||error|| / ||y|| */
+    {"failed", "", failed, 0},     /* 1: wrong, crashed, beyond its bound */
+    {"survives", "", survives, 0}, /* 1: a result of use (nb_grade_survives) */
 };
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
@@ -62,7 +57,8 @@ static void accuracy_plan(struct nb_experiment *e, bool quick, struct nb_config 
 
 static void add_record(const struct nb_record *r, const struct nb_results *results, struct nb_findings *out) {
     for (int i = 0; i < N_FIGURES; i++) {
-        const double value = figures[i].of(r);
+        const double *of_accuracy = (const void *)((const char *)&r->accuracy + figures[i].offset);
+        const double value = figures[i].of ? figures[i].of(r) : r->has_accuracy ? *of_accuracy : (double)NAN;
         const bool ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
         struct nb_finding *f = ran && isfinite(value)
                                    ? nb_findings_add_exact(out, figures[i].name, figures[i].unit, value)
