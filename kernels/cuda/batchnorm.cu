@@ -4,8 +4,6 @@
 #include "kernels/cuda/formula.h"
 #include "kernels/cuda/team.h"
 
-enum { ACCUMULATORS = 4 };
-
 /* As PyTorch: momentum is the weight of the new value, the variance kept is the unbiased one, both in double. */
 DEVICE void write_channel(const struct channel_args &a, int64_t channel, float mean, float var, float scale) {
     const double m = a.momentum, n = (double)(a.n * a.hw);
@@ -65,11 +63,6 @@ DEVICE void walk_channel(struct plane_walk w, const struct channel_args &a, cons
         }
     }
 }
-DEVICE float total_of(const float (&acc)[ACCUMULATORS], struct team &t) {
-    float sum[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
-    add_team(sum, t);
-    return sum[0];
-}
 
 template <class E, bool WIDE> DEVICE void train_planes(const struct channel_args &a) {
     constexpr int N = VECTOR<E>;
@@ -82,13 +75,13 @@ template <class E, bool WIDE> DEVICE void train_planes(const struct channel_args
 #pragma unroll
         for (int j = 0; j < N; j++) sums[j % ACCUMULATORS] += v[j];
     });
-    const float mean = total_of(sums, t) / n;
+    const float mean = add_accumulators(sums, t) / n;
     walk_channel<E, WIDE, false>(w, a, [&](int64_t, int left, const float(&v)[N], const float(&)[N]) {
 #pragma unroll
         for (int j = 0; j < N; j++)
             if (j < left) squares[j % ACCUMULATORS] = fmaf(v[j] - mean, v[j] - mean, squares[j % ACCUMULATORS]);
     });
-    const float var = total_of(squares, t) / n, scale = row_scale(var, a.formula);
+    const float var = add_accumulators(squares, t) / n, scale = row_scale(var, a.formula);
     const float gamma = channel_param<E>(a.gamma, channel, a.formula),
                 beta = channel_param<E>(a.beta, channel, a.formula);
     if (is_first(t)) write_channel(a, channel, mean, var, scale);
@@ -125,7 +118,7 @@ template <class E, bool WIDE> DEVICE void planes_gradient(const struct channel_a
             sums[1][j % ACCUMULATORS] = fmaf(dy[j], (x[j] - mean) * rstd, sums[1][j % ACCUMULATORS]);
         }
     });
-    const float dbeta = total_of(sums[0], t), dgamma = total_of(sums[1], t);
+    const float dbeta = add_accumulators(sums[0], t), dgamma = add_accumulators(sums[1], t);
     if (is_first(t) && a.dgamma) put(&a.dgamma[channel], dgamma);
     if (is_first(t) && a.dbeta) put(&a.dbeta[channel], dbeta);
     const float mean_g = weight * dbeta / n, mean_product = weight * dgamma / n;

@@ -26,9 +26,7 @@ static inline bool planes_are_wide(const struct nb_call *call, const void *y, in
 static inline int64_t channel_chain(const struct nb_call *call) {
     if (!is_nchw(call)) return columns_sum_chain(call->rows);
     const int64_t padded = call->n * padded_to(call->hw, VECTOR);
-    const int64_t a = layout_chain(channel_layout(call, false), padded),
-                  b = layout_chain(channel_layout(call, true), padded);
-    return a > b ? a : b;
+    return larger(layout_chain(channel_layout(call, false), padded), layout_chain(channel_layout(call, true), padded));
 }
 
 /* Arrays over channels in scratch, partial sums behind them. */
@@ -71,21 +69,28 @@ static inline int launch_channels(const struct nb_call *call, const struct chann
     return launch_function(call, function, divided(call->c, BLOCK), BLOCK, 1, 0, a);
 }
 
-/* Statistics and parameters of channels, by rows (NCHW) or by columns. */
-static inline struct apply_args channel_apply(const struct nb_call *call) {
-    const struct channel_args c = channel_args_of(call);
+/* y or dx from statistics and parameters of channels, which lie by rows (NCHW) or by columns. part: as launch_apply(). */
+static inline int apply_channels(const struct nb_call *call, const struct channel_args *a, const float *mean,
+                                 const float *scale, const char *part) {
     const struct place at = is_nchw(call) ? (struct place){call->c, 1, 0} : (struct place){1, 0, 1};
-    return (struct apply_args){.formula = c.formula,
-                               .stats = at,
-                               .params = at,
-                               .x = call->x,
-                               .dy = call->dy,
-                               .gamma = c.gamma,
-                               .beta = c.beta,
-                               .x_stride = call->x_stride,
-                               .dy_stride = call->dy_stride,
-                               .rows = call->rows,
-                               .cols = call->cols};
+    const struct apply_args apply = {.formula = a->formula,
+                                     .stats = at,
+                                     .params = at,
+                                     .x = a->x,
+                                     .dy = a->dy,
+                                     .gamma = a->gamma,
+                                     .beta = a->beta,
+                                     .y = a->y,
+                                     .mean = mean,
+                                     .scale = scale,
+                                     .mean_g = a->mean_g,
+                                     .mean_product = a->mean_product,
+                                     .x_stride = a->x_stride,
+                                     .dy_stride = a->dy_stride,
+                                     .y_stride = a->y_stride,
+                                     .rows = call->rows,
+                                     .cols = call->cols};
+    return launch_apply(call, &apply, part);
 }
 /* One or two sums over the columns, to arrays of the channels. */
 static inline int sum_channels(const struct nb_call *call, struct column_args a, float *first, float *second,

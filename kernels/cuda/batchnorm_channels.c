@@ -2,15 +2,6 @@
 /* BatchNorm on a GPU, the mean first, then the squares about it; in inference the running statistics. Errors as batchnorm_twopass. */
 #include "kernels/cuda/batchnorm.h"
 
-static int apply_channels(const struct nb_call *call, const float *mean) {
-    struct apply_args apply = channel_apply(call);
-    apply.mean = mean;
-    apply.scale = channels_in_scratch(call, SCALES);
-    apply.y = call->y;
-    apply.y_stride = call->y_stride;
-    return launch_apply(call, &apply, "_stats");
-}
-
 static int batchnorm_channels_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     struct channel_args a = channel_args_of(call);
     if (is_training(call) && wants_running_mean(call)) {
@@ -21,11 +12,9 @@ static int batchnorm_channels_run(const struct nb_call *call, int phase, int64_t
         a.running_var_in = call->running_var_in;
         a.running_var_out = call->running_var_out;
     }
-    if (is_training(call) && is_nchw(call)) {
-        a.y = call->y;
-        a.y_stride = call->y_stride;
-        return launch_planes(call, &a, "_train");
-    }
+    a.y = call->y;
+    a.y_stride = call->y_stride;
+    if (is_training(call) && is_nchw(call)) return launch_planes(call, &a, "_train");
     a.given_mean = call->running_mean_in;
     a.var = call->running_var_in;
     a.scale = channels_in_scratch(call, SCALES);
@@ -39,7 +28,7 @@ static int batchnorm_channels_run(const struct nb_call *call, int phase, int64_t
         a.var = a.scale;
     }
     if (!code) code = launch_channels(call, &a, "batchnorm_stats");
-    return code ? code : apply_channels(call, a.given_mean);
+    return code ? code : apply_channels(call, &a, a.given_mean, a.scale, "_stats");
 }
 
 static int batchnorm_channels_row_local(const struct nb_call *call) { return !is_training(call); }

@@ -16,19 +16,28 @@ static inline int copy_pieces(const struct nb_call *call, const struct copy_args
     snprintf(function, sizeof function, "copies_wide_%d_%d_by_%d", loads, stores, n);
     return launch_function(call, function, divided(units, n * block), block, 1, 0, a);
 }
-static inline int copy_tensors(const struct nb_call *call, struct copy_args a, int loads, int stores, int n) {
+/* The tensors that are loaded, then those that are stored. */
+struct copied {
+    const void *p;
+    int64_t stride;
+};
+#define COPIED(tensor)                                                                                                 \
+    { call->tensor, call->tensor##_stride }
+static inline int copy_tensors(const struct nb_call *call, const struct copied *t, int loads, int stores, int n) {
     char function[32];
-    const int64_t item = sizeof(elem), bytes = call->cols * item;
+    struct copy_args a = {.rows = call->rows, .bytes = call->cols * (int64_t)sizeof(elem)};
     bool wide = true, joined = true;
     for (int i = 0; i < loads + stores; i++) {
-        const void *p = i < loads ? a.in[i] : a.out[i - loads];
-        int64_t *stride = i < loads ? &a.in_stride[i] : &a.out_stride[i - loads];
-        *stride *= item;
-        wide = wide && (uintptr_t)p % 16 == 0 && *stride % 16 == 0;
-        joined = joined && *stride == bytes;
+        const int64_t stride = t[i].stride * (int64_t)sizeof(elem);
+        *(i < loads ? &a.in_stride[i] : &a.out_stride[i - loads]) = stride;
+        if (i < loads)
+            a.in[i] = t[i].p;
+        else
+            a.out[i - loads] = (void *)(uintptr_t)t[i].p;
+        wide = wide && is_wide(t[i].p, t[i].stride);
+        joined = joined && stride == a.bytes;
     }
-    a.rows = joined ? 1 : call->rows;
-    a.bytes = joined ? call->rows * bytes : bytes;
+    if (joined) a.bytes *= a.rows, a.rows = 1;
     wide = wide && a.bytes % 16 == 0;
     if (joined && wide) return copy_pieces(call, &a, loads, stores, n);
     const int64_t blocks = divided(a.rows * a.bytes / (wide ? 16 : 2), BLOCK);

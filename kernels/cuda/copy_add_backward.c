@@ -3,12 +3,8 @@
 #include "kernels/cuda/copies.h"
 
 static int copy_add_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_tensors(call,
-                        (struct copy_args){.in = {call->x, call->dy, call->dresidual_out},
-                                           .out = {call->dx},
-                                           .in_stride = {call->x_stride, call->dy_stride, call->dresidual_out_stride},
-                                           .out_stride = {call->dx_stride}},
-                        3, 1, 2);
+    const struct copied tensors[] = {COPIED(x), COPIED(dy), COPIED(dresidual_out), COPIED(dx)};
+    return copy_tensors(call, tensors, 3, 1, 2);
 }
 
 NB_KERNEL(copy_add_backward, .summary = "x, dy, dresidual_out -> dx", .pass = NB_BACKWARD, .loads = 3, .stores = 1,

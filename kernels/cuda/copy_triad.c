@@ -3,12 +3,8 @@
 #include "kernels/cuda/copies.h"
 
 static int copy_triad_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return copy_tensors(call,
-                        (struct copy_args){.in = {call->x, call->residual},
-                                           .out = {call->y},
-                                           .in_stride = {call->x_stride, call->residual_stride},
-                                           .out_stride = {call->y_stride}},
-                        2, 1, 2);
+    const struct copied tensors[] = {COPIED(x), COPIED(residual), COPIED(y)};
+    return copy_tensors(call, tensors, 2, 1, 2);
 }
 
 NB_KERNEL(copy_triad, .summary = "x, residual -> y", .loads = 2, .stores = 1, .run = copy_triad_run, CUDA_COPY);

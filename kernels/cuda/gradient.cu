@@ -17,8 +17,6 @@
 #include "kernels/cuda/formula.h"
 #include "kernels/cuda/team.h"
 
-enum { ACCUMULATORS = 4 };
-
 /* What the elements of a row share. */
 struct shared_values {
     float mean, rstd, minus_g, minus_gx;
@@ -54,7 +52,7 @@ DEVICE void finish_sums(struct shared_values &s, const float (&total)[2], const 
 }
 template <int K> DEVICE void add_accumulators(float (&total)[K], const float (&sums)[K][ACCUMULATORS]) {
 #pragma unroll
-    for (int k = 0; k < K; k++) total[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
+    for (int k = 0; k < K; k++) total[k] = add_accumulators(sums[k]);
 }
 /* dx of a vector. */
 template <class E, bool WIDE, int VEC>

@@ -7,8 +7,7 @@
 
 enum { GRADIENT_TILE = 16 };
 
-static inline uint32_t gradient_block(struct layout l) { return l.team.group > WARP ? l.team.group : l.block; }
-static inline int64_t gradient_groups(struct layout l) { return gradient_block(l) / l.team.group; }
+static inline int64_t gradient_groups(struct layout l) { return l.block / l.team.group; }
 /* Blocks, or clusters of them, that add columns; few where their sums are long. */
 static inline int64_t gradient_blocks(struct layout l, int64_t rows) {
     const int64_t most = GRID / (l.tile ? l.team.cluster : CLUSTER), wanted = divided(rows, gradient_groups(l));
@@ -40,7 +39,7 @@ static inline size_t ring_bytes(const struct nb_call *call, struct layout l, boo
         sums_wanted(call) > (centre ? 2 : 1) || (centre && call->dresidual_out))
         return 0;
     const size_t bytes = (TEAM_FLOATS + RING_BOXES) * sizeof(float) +
-                         gradient_block(l) / WARP * ((size_t)RING / words) * (words * WARP * 16 + RING_STATS);
+                         l.block / WARP * ((size_t)RING / words) * (words * WARP * 16 + RING_STATS);
     return bytes <= nb_launch_device()->shared_bytes ? bytes : 0;
 }
 static inline int launch_gradient(const struct nb_call *call, const struct gradient_args *a, struct layout l,
@@ -57,7 +56,7 @@ static inline int launch_gradient(const struct nb_call *call, const struct gradi
                                      : "",
                  l.tile);
     return launch_part(call, "gradient", l.tile ? ring > 0 : gradient_is_wide(call), part, blocks * l.team.cluster,
-                       gradient_block(l), l.team.cluster, ring ? ring : generic, a);
+                       l.block, l.team.cluster, ring ? ring : generic, a);
 }
 
 static inline int gradient_run(const struct nb_call *call, bool centre, int64_t seen) {
@@ -98,27 +97,27 @@ static inline int gradient_run(const struct nb_call *call, bool centre, int64_t 
 
 /* Called before the tensors are known, and without the device. */
 static inline size_t gradient_scratch(const struct nb_call *call) {
-    int64_t blocks = 0;
-    for (int clusters = 0; clusters < 2; clusters++) {
-        const int64_t n = gradient_blocks(gradient_layout(call, clusters), call->rows);
-        if (n > blocks) blocks = n;
-    }
-    return (size_t)(2 * blocks * padded_columns(call->cols)) * sizeof(float);
+    const int64_t alone = gradient_blocks(gradient_layout(call, false), call->rows),
+                  in_clusters = gradient_blocks(gradient_layout(call, true), call->rows);
+    return (size_t)(2 * larger(alone, in_clusters) * padded_columns(call->cols)) * sizeof(float);
 }
 static inline int64_t gradient_chain(const struct nb_call *call) { return team_chain(call->cols, GRADIENT_TILE); }
 /* Rows of a group, the groups of a block, then the blocks. */
+static inline int64_t column_chain_of(struct layout l, int64_t rows) {
+    const int64_t groups = gradient_groups(l), blocks = gradient_blocks(l, rows);
+    return divided(rows, blocks * groups) + groups - 1 + lanes_chain(blocks);
+}
 static inline int64_t gradient_column_chain(const struct nb_call *call) {
-    int64_t chain = 0;
-    for (int clusters = 0; clusters < 2; clusters++) {
-        const struct layout l = gradient_layout(call, clusters);
-        const int64_t groups = gradient_groups(l), blocks = gradient_blocks(l, call->rows);
-        const int64_t c = divided(call->rows, blocks * groups) + groups - 1 + lanes_chain(blocks);
-        if (c > chain) chain = c;
-    }
-    return chain;
+    return larger(column_chain_of(gradient_layout(call, false), call->rows),
+                  column_chain_of(gradient_layout(call, true), call->rows));
 }
 
-#define CUDA_GRADIENT                                                                                                  \
-    .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 2, .stores = 1, .row_local = always_row_local,      \
-    .chain = gradient_chain, .column_chain = gradient_column_chain, .scratch_bytes = gradient_scratch,                 \
-    .n_units = one_unit
+/* centred: of a norm that takes its mean off; n: elements that the statistics see. */
+#define GRADIENT_KERNEL(kernel, centred, n, ...)                                                                       \
+    static int kernel##_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {                       \
+        return gradient_run(call, centred, n);                                                                         \
+    }                                                                                                                  \
+    NB_KERNEL(kernel, .run = kernel##_run, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 2,           \
+              .stores = 1, .row_local = always_row_local, .chain = gradient_chain,                                     \
+              .column_chain = gradient_column_chain, .scratch_bytes = gradient_scratch, .n_units = one_unit,           \
+              __VA_ARGS__)

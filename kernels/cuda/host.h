@@ -23,6 +23,7 @@ enum { VECTOR = 16 / sizeof(elem) }; /* elements of 16 bytes */
 static inline bool is_wide(const void *p, int64_t stride) {
     return !p || ((uintptr_t)p % 16 == 0 && stride * (int64_t)sizeof(elem) % 16 == 0);
 }
+static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static inline int log2_of(uint32_t n) { return 31 - __builtin_clz(n); }
 static inline int64_t padded_to(int64_t n, int64_t of) { return divided(n, of) * of; }
@@ -83,7 +84,7 @@ static inline struct layout layout_of(int64_t cols, int large, bool clusters) {
     while (group < BLOCK && group * large < cols) group *= 2;
     while (clusters && cluster < CLUSTER && (int64_t)group * cluster * large < cols) cluster *= 2;
     const bool fits = (int64_t)group * cluster * large >= cols;
-    return (struct layout){{group, fits ? cluster : 1}, group < 128 ? 128 : group, fits ? large : 0};
+    return (struct layout){{group, fits ? cluster : 1}, group > WARP ? group : 128, fits ? large : 0};
 }
 /* Shared memory of a block that keeps its part of a long row: as many vectors for each thread. */
 static inline size_t kept_bytes(struct team_args team, int64_t cols) {
@@ -107,6 +108,5 @@ static inline int64_t layout_chain(struct layout l, int64_t cols) {
 static inline int64_t team_chain(int64_t cols, int large) {
     struct layout l = layout_of(cols, large, true), alone = layout_of(cols, large, false);
     if (!l.tile) l.team.cluster = CLUSTER;
-    const int64_t a = layout_chain(l, cols), b = layout_chain(alone, cols);
-    return a > b ? a : b;
+    return larger(layout_chain(l, cols), layout_chain(alone, cols));
 }

@@ -14,8 +14,6 @@
 #include "kernels/cuda/formula.h"
 #include "kernels/cuda/team.h"
 
-enum { ACCUMULATORS = 4 };
-
 /* A formula. K: of what a row is kept, f32 where the statistics are those of an unrounded sum, else E. ADDS a residual; PREFIX: the statistics
  * see the first elements alone. */
 enum kind { PLAIN, ADDS, PREFIX };
@@ -89,7 +87,6 @@ DEVICE void take_row(struct packed<F> (&v)[N], const struct loaded<F, N> &l, con
         for (int n = 0; n < N; n++) v[n].word[0] = l.x[n];
 }
 
-DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS]) { return (acc[0] + acc[1]) + (acc[2] + acc[3]); }
 template <class F, int N> DEVICE float sum_of(const struct packed<F> (&row)[N]) {
     float acc[ACCUMULATORS] = {}, v[F::VEC];
 #pragma unroll

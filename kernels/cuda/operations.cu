@@ -49,16 +49,15 @@ template <class E, bool WIDE> DEVICE void sum_planes(const struct sum_args &s) {
     constexpr int N = VECTOR<E>;
     struct team t = team_of(s.team);
     const int64_t vectors = (s.cols + N - 1) / N;
-    float v[N], acc[4] = {};
+    float v[N], acc[ACCUMULATORS] = {};
     for (int64_t at = thread_index(); at < s.planes * vectors; at += block_size()) {
         const int64_t row = block_index() + at / vectors * s.apart, i = at % vectors * N;
         load<WIDE>(v, s.a + row * s.stride + i, s.cols - i);
 #pragma unroll
-        for (int j = 0; j < N; j++) acc[j % 4] += v[j];
+        for (int j = 0; j < N; j++) acc[j % ACCUMULATORS] += v[j];
     }
-    float sum[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
-    add_team(sum, t);
-    if (is_first(t)) put(&s.dst[block_index()], sum[0] / s.divisor);
+    const float sum = add_accumulators(acc, t);
+    if (is_first(t)) put(&s.dst[block_index()], sum / s.divisor);
 }
 
 #define OPERATIONS(name, E, WIDE)                                                                                      \

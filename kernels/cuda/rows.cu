@@ -9,8 +9,6 @@
 #include "kernels/cuda/formula.h"
 #include "kernels/cuda/team.h"
 
-enum { ACCUMULATORS = 4 };
-
 template <bool WIDE, class E, int VEC>
 DEVICE void load_element(float (&v)[VEC], const struct row_args &a, int64_t row, int64_t i, int64_t left) {
     load<WIDE>(v, (const E *)a.x + row * a.x_stride + i, left);
@@ -56,12 +54,6 @@ DEVICE void write_stats(const struct row_args &a, const struct team &t, int64_t 
     if (a.rstd) put(&a.rstd[row], scale_to_rstd(scale, a.formula));
     if (a.scale) put(&a.scale[row], scale);
     if (a.scale_mean) put(&a.scale_mean[row], mean);
-}
-
-DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS], struct team &t) {
-    float sum[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
-    add_team(sum, t);
-    return sum[0];
 }
 
 /* Rows whose vectors a thread keeps in registers. */

@@ -66,9 +66,7 @@ static inline const char *kept_part(struct layout *l, const struct row_args *a, 
 static inline int launch_kept(const struct nb_call *call, struct row_args *a, struct layout l, const char *usual,
                               const char *part) {
     const bool pair = strcmp(part, "pair") == 0, goes_on = pair || strcmp(part, "ring") == 0;
-    const uint32_t cluster = pair ? 1 : l.team.cluster, block = pair                  ? 2 * BLOCK
-                                                                : l.team.group > WARP ? l.team.group
-                                                                                      : l.block;
+    const uint32_t cluster = pair ? 1 : l.team.cluster, block = pair ? 2 * BLOCK : l.block;
     const int64_t groups = l.tile == 8 ? divided(a->rows, SHORT_ROWS_OF(a->formula.centre)) : a->rows;
     const int64_t blocks = pair ? groups : divided(groups, block / l.team.group) * cluster;
     const size_t ring = goes_on ? RING_ROWS * block * ROW_TILE * sizeof(elem) : 0;
@@ -89,9 +87,8 @@ static inline int launch_rows(const struct nb_call *call, struct row_args *a) {
     }
     a->team = l.team;
     if (part) return launch_kept(call, a, l, usual, part);
-    const uint32_t block = l.team.group > WARP ? l.team.group : l.block;
     return launch_part(call, "rows", wide, l.tile ? "_32" : "_long",
-                       divided(a->rows, block / l.team.group) * l.team.cluster, block, l.team.cluster, shared, a);
+                       divided(a->rows, l.block / l.team.group) * l.team.cluster, l.block, l.team.cluster, shared, a);
 }
 static inline int64_t rows_chain(const struct nb_call *call) { return team_chain(call->cols, ROW_TILE); }
 

@@ -45,5 +45,11 @@ static inline size_t stored_bytes(const struct nb_call *call, bool expanded) {
     return (size_t)(2 * padded_to(call->rows * stored_stride(call, expanded), SUMS_ALIGN)) * sizeof(float);
 }
 
-#define CUDA_STORED                                                                                                    \
-    .formulas = {NB_EVERY_FORMULA}, .chain = rows_chain, .row_local = always_row_local, .n_units = one_unit, CUDA_KERNEL
+#define STORED_KERNEL(kernel, centred, expanded, ...)                                                                  \
+    static int kernel##_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {                       \
+        return stored_run(call, centred, expanded);                                                                    \
+    }                                                                                                                  \
+    static size_t kernel##_bytes(const struct nb_call *call) { return stored_bytes(call, expanded); }                  \
+    NB_KERNEL(kernel, .run = kernel##_run, .scratch_bytes = kernel##_bytes,                                            \
+              .stats = expanded ? NB_STATS_EXPANDED : NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA},                \
+              .chain = rows_chain, .row_local = always_row_local, .n_units = one_unit, CUDA_KERNEL, __VA_ARGS__)

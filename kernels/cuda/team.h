@@ -65,6 +65,16 @@ template <int N> DEVICE void add_team(float (&v)[N], struct team &t) {
     }
     t.turn ^= 1;
 }
+
+/* A thread's sums are added to these in turn: the tree over them, then over the threads that share the row. */
+enum { ACCUMULATORS = 4 };
+DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS]) { return (acc[0] + acc[1]) + (acc[2] + acc[3]); }
+DEVICE float add_accumulators(const float (&acc)[ACCUMULATORS], struct team &t) {
+    float sum[1] = {add_accumulators(acc)};
+    add_team(sum, t);
+    return sum[0];
+}
+
 /* ---- the same sums, bit by bit, where every lane of the block takes part ---- */
 
 /* Over 2^n lanes that share a row. */
