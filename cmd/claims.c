@@ -275,7 +275,6 @@ static int run_plan(const struct claims_options *o, struct nb_config *config, co
         if (there) m->all.results[which] = &m->results[which];
         if (there && which == NB_PLAN_TIMING) m->all.samples = &m->samples;
         result = there && m->ended >= 0 ? nb_results_write(&m->results[which], folder) : -1;
-        if (result == 0 && !o->output.no_plots) result = nb_plots_write(&m->results[which], folder);
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     return result;

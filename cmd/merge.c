@@ -147,7 +147,6 @@ static int merge_main(int argc, char **argv) {
     if (result == 0 && stress) result = merge_stress(&o, &results, &searched);
     if (result == 0 && !(stress && nb_name_find(nb_table_markdown_json, o.format) >= 0))
         result = nb_renderer_find(o.format)->render(&results, stdout);
-    if (result == 0) result = nb_plots_write(&results, o.out);
     if (result == 0) result = nb_html_write(&results, o.out);
     cJSON_Delete(searched.list);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -90,7 +90,6 @@ static int report_main(int argc, char **argv) {
     const bool stress = nb_dir_holds(o.dir, NB_STRESS_FILE) && nb_name_find(nb_table_markdown_json, o.format) >= 0;
     int result = stress ? render_stress(&o, &results) : renderer->render(&results, stdout);
     if (result == 0 && !o.no_write && outdated) result = nb_results_write(&results, o.dir);
-    if (result == 0 && !o.no_write) result = nb_plots_write(&results, o.dir);
     if (result == 0 && !o.no_write && nb_stress_report_read(o.dir) < 0) result = -1;
     if (result == 0 && !o.no_write) result = nb_html_write(&results, o.dir);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -148,7 +148,7 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     int result = nb_renderer_find(format)->render(&results, stdout);
     fflush(stdout);
     if (nb_results_write(&results, dir) != 0 || (compares && nb_peers_write(&results, dir) != 0) ||
-        (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)))
+        (!o->output.no_plots && nb_html_write(&results, dir) != 0))
         result = -1;
     else
         nb_note("results: %s/results.json%s%s%s", dir,

@@ -152,9 +152,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     const int printed = nb_stress_print(stress, &results, o->output.format, stdout);
     fflush(stdout);
     if (nb_results_write(&results, dir) != 0 || nb_stress_write(stress, dir) != 0) return -1;
-    if (!o->output.no_plots &&
-        (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress) != 0 || nb_html_write(&results, dir) != 0))
-        return -1;
+    if (!o->output.no_plots && (nb_stress_report(dir, stress) != 0 || nb_html_write(&results, dir) != 0)) return -1;
     nb_note("judgement: %s/stress.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
             o->output.no_plots ? "" : "/" NB_STRESS_PAGE);
     return out->ended < 0 ? -1 : printed;

@@ -14,7 +14,7 @@
 /* ---- numbers ---- */
 
 static void add_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
-    isnan(i.value) ? nb_strbuf_add(out, "-") : nb_format_interval(out, &i, unit);
+    isnan(i.value) ? nb_strbuf_add(out, "-") : nb_format_interval(out, i, unit);
 }
 
 static void add_percent(struct nb_strbuf *out, const cJSON *json, const char *name) {

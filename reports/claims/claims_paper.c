@@ -100,13 +100,12 @@ void nb_claims_paper(const struct nb_claims_page *p, const cJSON *document) {
     if (nb_paper_read(&paper) != 0) return;
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
-        const struct nb_interval share = nb_exactly(r->share), norm_cut = nb_exactly(r->norm_cut);
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
         nb_grid_row(&grid, r->table, r->name);
-        nb_grid_put(&grid, nb_format_share, &share);
-        nb_grid_put(&grid, nb_format_share, &r->step);
-        nb_grid_put(&grid, nb_format_share, &r->step_p);
-        nb_grid_put(&grid, nb_format_share, &norm_cut);
+        nb_grid_put(&grid, nb_format_share, nb_exactly(r->share));
+        nb_grid_put(&grid, nb_format_share, r->step);
+        nb_grid_put(&grid, nb_format_share, r->step_p);
+        nb_grid_put(&grid, nb_format_share, nb_exactly(r->norm_cut));
     }
     if (any) {
         nb_claims_heading(p, 2, "paper", "The RMSNorm paper's tables");

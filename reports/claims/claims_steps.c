@@ -194,7 +194,7 @@ static void add_short(struct nb_grid *grid, const struct nb_interval *i) {
 }
 
 static void add_cell(struct nb_grid *grid, const struct nb_interval *i, bool brief) {
-    brief ? add_short(grid, i) : nb_grid_put(grid, nb_format_share, i);
+    brief ? add_short(grid, i) : nb_grid_put(grid, nb_format_share, *i);
 }
 
 static void add_us(struct nb_strbuf *out, const struct nb_interval *d, const char *unit) {
@@ -239,7 +239,7 @@ static void add_torch(struct nb_grid *grid, const struct row *row, const cJSON *
         if (brief) return add_short(grid, &cut);
         if (!isfinite(cut.value)) continue;
         nb_strbuf_addf(&grid->cell, "%s%s%s%s", grid->cell.len ? "; " : "", i ? styles[i] : "", i ? " " : "", about);
-        nb_format_share(&grid->cell, &cut);
+        nb_format_share(&grid->cell, cut);
     }
     nb_grid_end_cell(grid);
 }
@@ -484,19 +484,16 @@ void nb_claims_takeaways(const cJSON *document, struct nb_strings *sentences) {
 
 static void add_model(struct nb_grid *grid, const cJSON *entry) {
     const char *part = nb_json_get_bool(entry, "training") ? "passes" : "step";
-    const struct nb_interval seconds = part_value(entry, part, "seconds"),
-                             products = part_value(entry, part, "products"),
-                             share = part_value(entry, part, "norm_share"), cut = part_value(entry, part, "cut"),
-                             alone = part_value(entry, part, "norm_cut");
-    const double product_share = products.value / seconds.value;
+    const double seconds = part_value(entry, part, "seconds").value,
+                 product_share = part_value(entry, part, "products").value / seconds;
     nb_grid_row(grid, nb_json_get_string(entry, "model"), nb_json_get_string(entry, "norm"),
                 nb_tag_word(nb_json_get_string(entry, "style")));
     nb_grid_addf(grid, "%.0f", nb_json_get_number(entry, "tokens"));
-    nb_grid_put(grid, nb_format_time, 1e9 * seconds.value);
+    nb_grid_put(grid, nb_format_time, 1e9 * seconds);
     nb_grid_add_known(grid, isfinite(product_share), "%.0f%%", 100 * product_share);
-    nb_grid_put(grid, nb_format_share, &share);
-    nb_grid_put(grid, nb_format_share, &alone);
-    nb_grid_put(grid, nb_format_share, &cut);
+    nb_grid_put(grid, nb_format_share, part_value(entry, part, "norm_share"));
+    nb_grid_put(grid, nb_format_share, part_value(entry, part, "norm_cut"));
+    nb_grid_put(grid, nb_format_share, part_value(entry, part, "cut"));
     nb_grid_add(grid, nb_json_get_string(entry, "reason"));
 }
 
@@ -524,7 +521,7 @@ static void say_check(const struct nb_claims_page *p, const cJSON *rates) {
     if (isfinite(ratio.value) && product) {
         nb_strbuf_addf(&text, ": %.0f rows of %.0fx%.0f took ", nb_json_get_number(check, "rows"),
                        nb_json_get_number(product, "inner"), nb_json_get_number(product, "cols"));
-        nb_format_ratio(&text, &ratio);
+        nb_format_ratio(&text, ratio);
         nb_strbuf_add(&text, " times what they should have by that");
     }
     nb_strbuf_add(&text, ".");
@@ -579,11 +576,10 @@ static void add_recording(const struct nb_claims_page *p, const cJSON *file) {
                    nb_json_get_string(file, "interval"));
     nb_claims_say(p, "", text.text);
     cJSON_ArrayForEach(reading, nb_json_get(file, "readings")) {
-        const struct nb_interval saving = saving_of(reading);
         nb_grid_row(&grid, nb_json_get_string(reading, "workload"), nb_json_get_string(reading, "what"),
                     nb_json_get_string(reading, "style"));
         for (int i = 0; i < 3; i++) nb_grid_put(&grid, nb_format_digits, nb_json_get_number(reading, times[i]), 4);
-        nb_grid_put(&grid, nb_format_share, &saving);
+        nb_grid_put(&grid, nb_format_share, saving_of(reading));
         nb_grid_add(&grid, nb_json_get_string(reading, "note"));
     }
     nb_claims_grid(p, &grid);

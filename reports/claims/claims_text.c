@@ -31,10 +31,6 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
 
 /* ---- figures ---- */
 
-static void add_value(struct nb_strbuf *out, double value, const char *unit) {
-    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
-}
-
 static struct nb_interval interval_of(const cJSON *figure) {
     return (struct nb_interval){nb_json_get_number(figure, "value"), nb_json_get_number(figure, "low"),
                                 nb_json_get_number(figure, "high")};
@@ -95,8 +91,8 @@ static struct range range_of(const cJSON *reading, const char *name) {
 /* "0.31 to 0.42 ulp", "16% to 82%"; ends that read alike are said once. */
 static void add_ends(struct nb_strbuf *out, double from, double to, const char *unit) {
     struct nb_strbuf low released_by(nb_strbuf_release) = {0}, high released_by(nb_strbuf_release) = {0};
-    add_value(&low, from, unit);
-    add_value(&high, to, unit);
+    nb_figure_print(&low, nb_exactly(from), unit);
+    nb_figure_print(&high, nb_exactly(to), unit);
     if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, "%.*s to ", (int)strcspn(low.text, " "), low.text);
     nb_strbuf_add(out, high.text);
 }
@@ -106,7 +102,7 @@ static void add_range(struct nb_strbuf *out, const struct range *r, double sign)
     const char *unit = nb_json_get_string(r->first, "unit");
     const struct nb_interval i = interval_of(r->first), turned = {-i.value, -i.high, -i.low};
     if (r->n == 1) {
-        nb_figure_print(out, sign < 0 ? &turned : &i, unit);
+        nb_figure_print(out, sign < 0 ? turned : i, unit);
         return;
     }
     const size_t before = out->len;
@@ -138,7 +134,7 @@ void nb_claims_published(const cJSON *rule, const char *lead, struct nb_strbuf *
     const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
     if (!isfinite(published)) return;
     nb_strbuf_add(out, lead);
-    add_value(out, published, share ? "share" : "");
+    nb_figure_print(out, nb_exactly(published), share ? "share" : "");
 }
 
 /* What the source says, in a cell: figures of the rules, else "". */
@@ -171,9 +167,8 @@ static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *fi
 
 void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value) {
     nb_strbuf_add(where, nb_json_get_string(figure, "label"));
-    const struct nb_interval i = interval_of(figure);
     add_tags(where, figure, figures);
-    nb_figure_print(value, &i, nb_json_get_string(figure, "unit"));
+    nb_figure_print(value, interval_of(figure), nb_json_get_string(figure, "unit"));
 }
 
 /* ---- sensitivity ---- */

@@ -19,7 +19,7 @@ struct table {
 static void add_interval(struct nb_grid *grid, const cJSON *entry, const char *name, double factor, const char *unit) {
     const struct nb_interval v = nb_interval_times(nb_json_get_interval(entry, name), factor);
     nb_strbuf_add(&grid->cell, isnan(v.value) ? "not measured" : "");
-    nb_format_interval(&grid->cell, &v, unit);
+    nb_format_interval(&grid->cell, v, unit);
     nb_grid_end_cell(grid);
 }
 

@@ -168,9 +168,3 @@ int nb_figures_write(const struct nb_figures *figures, const char *dir, const ch
     }
     return result;
 }
-
-int nb_plots_write(const struct nb_results *results, const char *dir) {
-    struct nb_figures figures released_by(nb_figures_release);
-    nb_figures_init(&figures, results);
-    return nb_figures_write(&figures, dir, "plots");
-}

@@ -75,7 +75,7 @@ static void print_differences(struct comparing *p) {
 
 static void add_interval(struct nb_grid *grid, const struct nb_interval *i, const char *reason) {
     nb_strbuf_add(&grid->cell, reason);
-    if (!reason[0]) nb_format_ratio(&grid->cell, i);
+    if (!reason[0]) nb_format_ratio(&grid->cell, *i);
     nb_grid_end_cell(grid);
 }
 

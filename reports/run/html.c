@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DIR/index.html: the answer, the pictures that a reader looks for first, every case, the other pictures. */
+/* DIR/plots/ and DIR/index.html: the answer, the pictures that a reader looks for first, every case, the other pictures. */
 #include "reports/run/report.h"
 
 #include "src/core/files.h"
@@ -298,6 +298,7 @@ int nb_html_write(const struct nb_results *results, const char *dir) {
     const struct nb_html_pictures pictures = {&figures, dir, "plots"};
     nb_summary_init(&summary, results);
     nb_figures_init(&figures, results);
+    const int drawn = nb_figures_write(&figures, dir, pictures.folder);
     nb_html_head(nb_meta_text(results, "config"), &page);
     add_top(&summary, results, dir, &page);
     add_failures(&summary, results, &page);
@@ -309,5 +310,5 @@ int nb_html_write(const struct nb_results *results, const char *dir) {
     add_machine(results, &page);
     add_reproduce(results, &page);
     nb_html_end(&page);
-    return nb_file_write(path, page.text, page.len);
+    return nb_file_write(path, page.text, page.len) == 0 ? drawn : -1;
 }

@@ -36,7 +36,7 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     nb_grid_row(grid, m->first->library, nb_op_names[c->op], nb_pass_names[c->pass],
                 c->shape.layout == NB_ROWS ? "" : nb_layout_names[c->shape.layout]);
     add_count(grid, m->n);
-    nb_grid_put(grid, nb_format_ratio, &m->ratio);
+    nb_grid_put(grid, nb_format_ratio, m->ratio);
     nb_grid_add_known(grid, m->n > 0, "%.2f", m->median);
     nb_grid_add_known(grid, m->n > 0, "%.2f to %.2f", m->least, m->most);
     nb_grid_put(grid, nb_format_percent, m->roofline_share);
@@ -78,7 +78,7 @@ static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d
         if (*at == '_') *at = ' ';
     if (d->n_confirmed > 0) {
         nb_strbuf_add(&grid->cell, ": ");
-        nb_format_ratio(&grid->cell, &d->confirmed);
+        nb_format_ratio(&grid->cell, d->confirmed);
         nb_strbuf_addf(&grid->cell, " on %d fresh launches", d->n_confirmed);
     }
     if (d->reason) nb_strbuf_addf(&grid->cell, ": %s", d->reason);
@@ -100,7 +100,7 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     nb_grid_end_cell(grid);
     nb_grid_put(grid, nb_format_time, time_ns(ours));
     nb_grid_put(grid, nb_format_time, time_ns(d->theirs));
-    nb_grid_put(grid, nb_format_ratio, &d->ratio);
+    nb_grid_put(grid, nb_format_ratio, d->ratio);
     if (a && a->bottleneck[0]) {
         nb_format_percent(&grid->cell, a->share.value);
         nb_strbuf_addf(&grid->cell, " %s", a->bottleneck);

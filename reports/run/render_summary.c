@@ -116,7 +116,7 @@ static void add_cells(const struct summary *s, struct nb_grid *grid, const char 
 /* What a ratio of times saves, `~` where its own interval is too wide to rank; of single launches there is none. */
 static void add_saved(struct nb_interval ratio, struct nb_strbuf *out) {
     if (isfinite(ratio.value) && nb_is_too_wide(&ratio)) nb_strbuf_add(out, "~");
-    nb_format_saved(out, &ratio);
+    nb_format_saved(out, ratio);
     if (isfinite(ratio.value) && !nb_interval_known(&ratio)) nb_strbuf_add(out, ", no interval");
 }
 
@@ -379,7 +379,7 @@ static void add_fastest(const struct summary *s, size_t op, struct nb_grid *grid
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
         add_kernel(r, &kernels[p]);
-        nb_format_time_interval(&times[p], &r->timing.time_ns);
+        nb_format_time_interval(&times[p], r->timing.time_ns);
         add_share(s, r, &shares[p]);
     }
     add_cells(s, grid, label, kernels);
@@ -508,14 +508,13 @@ static void add_nearest(struct summary *s, const struct nb_record *r) {
 /* ---- what is not to be trusted ------------------------------------------------------------------------------------- */
 
 /* Why cases are noisy, and what helps. */
-static void add_mend(const struct summary *s, const struct nb_summary *counts, struct nb_strbuf *out) {
-    const struct nb_run_noise noise = nb_run_noise_of(s->results);
-    if (noise.wall_per_cpu > 1.1)
+static void add_mend(const struct nb_summary *counts, struct nb_strbuf *out) {
+    if (counts->load.wall_per_cpu > 1.1)
         nb_strbuf_addf(out, " Other programs had the CPU (wall time %.1f x CPU time): stop them and rerun.",
-                       noise.wall_per_cpu);
+                       counts->load.wall_per_cpu);
     else if (nb_summary_contended(counts) > 0.1)
         nb_strbuf_add(out, " Rerun when the core is idle.");
-    else if (noise.steal_ms > 10)
+    else if (counts->load.steal_ms > 10)
         nb_strbuf_add(out, " The hypervisor took CPU time from this VM (steal): rerun later, or longer, as below.");
     else
         nb_strbuf_add(out, " A longer run, as below, narrows the intervals.");
@@ -523,13 +522,13 @@ static void add_mend(const struct summary *s, const struct nb_summary *counts, s
 
 static void add_trust(struct summary *s, const struct nb_summary *counts) {
     struct nb_strbuf text released_by(nb_strbuf_release) = nb_strbuf_empty();
-    const double preempted = counts->n_samples ? (double)counts->n_preempted / (double)counts->n_samples : 0;
-    const size_t n = counts->n_timed;
+    const size_t n = counts->load.n_timed;
     if (counts->n_failures)
         nb_strbuf_addf(&text, " %zu FAILED: the replay below says where and by how much.", counts->n_failures);
     if (cJSON_IsFalse(nb_meta(s->results, "complete")))
         nb_strbuf_add(&text, " The run was cut off: resume it, as below.");
-    if (counts->n_noisy) nb_strbuf_addf(&text, " Too noisy to rank (~): %zu of %zu cases.", counts->n_noisy, n);
+    if (counts->load.n_noisy)
+        nb_strbuf_addf(&text, " Too noisy to rank (~): %zu of %zu cases.", counts->load.n_noisy, n);
     if (counts->n_suspect)
         nb_strbuf_addf(&text, " Faster than a copy of their bytes, so suspect: %zu of %zu cases.", counts->n_suspect,
                        n);
@@ -537,14 +536,14 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
         nb_strbuf_addf(&text, " The GPU was throttled during launches of %zu of %zu cases.", counts->n_throttled, n);
     if (n && counts->n_without_interval == n)
         nb_strbuf_addf(&text, " No case has an interval: that needs %d launches.", NB_MIN_LAUNCHES);
-    else if (preempted >= 0.01)
-        nb_strbuf_addf(&text, " %.0f%% of the samples were preempted.", 100 * preempted);
+    else if (counts->load.preempted >= 0.01)
+        nb_strbuf_addf(&text, " %.0f%% of the samples were preempted.", 100 * counts->load.preempted);
     const bool steady = !text.len && n;
     if (steady) nb_strbuf_addf(&text, " All %zu timed cases can be ranked.", n);
     struct nb_strbuf core released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_summary_core(counts, &core);
     if (core.len) nb_strbuf_addf(&text, " %s", core.text);
-    if (counts->n_noisy + counts->n_suspect > 0) add_mend(s, counts, &text);
+    if (counts->load.n_noisy + counts->n_suspect > 0) add_mend(counts, &text);
     say(s, nb_strdup(text.len ? text.text + 1 : ""));
 }
 
@@ -585,14 +584,14 @@ static void say_own(struct summary *s, const struct nb_record *r, size_t n_faile
     if (n_failed) nb_strbuf_addf(&text, ": %zu of %zu cases FAILED", n_failed, n);
     if (nb_record_timed(r)) {
         nb_strbuf_addf(&text, "%s %s: ", n_failed ? ";" : ",", r->c.shape.text);
-        nb_format_time_interval(&text, &r->timing.time_ns);
+        nb_format_time_interval(&text, r->timing.time_ns);
         nb_strbuf_add(&text, ", ");
         add_share(s, r, &text);
     } else if (!n_failed)
         nb_strbuf_addf(&text, ": %zu case%s, none timed", n, n == 1 ? "" : "s");
     if (isfinite(ratio.value)) {
         nb_strbuf_add(&text, "; ");
-        nb_format_ratio(&text, &ratio);
+        nb_format_ratio(&text, ratio);
         nb_strbuf_add(&text, " times ");
         add_kernel(best, &text);
     }
@@ -694,7 +693,7 @@ static void init(struct summary *s, const struct nb_results *results) {
 }
 
 static void add_answer(struct summary *s, const struct nb_summary *counts, const struct nb_record *nearest) {
-    s->mixed = counts->n_uncontended > 0 && counts->n_uncontended < counts->n_timed;
+    s->mixed = counts->n_uncontended > 0 && counts->n_uncontended < counts->load.n_timed;
     add_run(s, counts);
     add_machine(s);
     add_trust(s, counts);
@@ -719,7 +718,7 @@ static int render_summary(const struct nb_results *results, FILE *out) {
     init(&s, results);
     nb_summary_init(&counts, results);
     next.failed = counts.n_failures ? &results->records[counts.failures[0]] : NULL;
-    next.noisy = counts.n_noisy + counts.n_suspect > 0;
+    next.noisy = counts.load.n_noisy + counts.n_suspect > 0;
     s.most_lines -= nb_next_commands(&next, &commands);
     add_answer(&s, &counts, nearest);
     nb_strbuf_add(&s.out, commands.text);

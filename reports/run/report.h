@@ -23,8 +23,7 @@ struct nb_renderer {
 const struct nb_renderer *nb_renderer_find(const char *name); /* null */
 const struct nb_renderer *nb_renderer_at(size_t i);           /* by name; null behind the last */
 
-/* Writes DIR/plots/ (data, gnuplot scripts, SVG and PNG where gnuplot is there) and DIR/index.html. */
-int nb_plots_write(const struct nb_results *results, const char *dir);
+/* Writes DIR/plots/ (data, gnuplot scripts, SVG and PNG where gnuplot is there), then DIR/index.html. */
 int nb_html_write(const struct nb_results *results, const char *dir);
 
 /* Runs side by side as table, markdown or json (reports/schema/compare.schema.json): n comparisons of one run with others, the last of them in
@@ -127,9 +126,9 @@ struct nb_summary {
     size_t n_skips, n_skipped_cells;
     size_t *failures; /* indices of failed records; owned */
     size_t n_failures;
-    size_t n_timed, n_noisy, n_suspect, n_without_interval;
-    size_t n_throttled; /* with launches during which the GPU's clocks were lowered */
-    long n_samples, n_preempted;
+    struct nb_run_noise load;
+    size_t n_suspect, n_without_interval;
+    size_t n_throttled;           /* with launches during which the GPU's clocks were lowered */
     double n_probed, n_contended; /* samples of which the state of the core is known, and those of the contended one */
     size_t n_uncontended;         /* timed cases whose figures are of the uncontended core */
     double clock_ghz,

@@ -46,12 +46,8 @@ static void collect_skips(struct nb_summary *s, const struct nb_results *results
 }
 
 static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
-    s->n_timed++;
-    s->n_noisy += t->noisy;
     s->n_suspect += t->suspect;
     s->n_without_interval += !nb_interval_known(&t->time_ns);
-    s->n_samples += t->n_samples;
-    s->n_preempted += t->n_preempted;
     s->n_throttled += t->throttled > 0;
     s->clock_ghz = fmax(s->clock_ghz, t->clock_ghz);
     if (t->median_ghz > 0) s->sum_ghz += t->median_ghz, s->n_clocked++;
@@ -67,12 +63,13 @@ static void add_contention(const struct nb_summary *s, struct nb_strbuf *out) {
     const double contended = nb_summary_contended(s);
     if (contended < 0.01) return;
     nb_strbuf_addf(out, "The core was shared during %.0f%% of the samples; ", 100 * contended);
-    if (s->n_uncontended == s->n_timed)
+    if (s->n_uncontended == s->load.n_timed)
         nb_strbuf_addf(out, "all figures are from the other %.0f%%.", 100 * (1 - contended));
     else if (s->n_uncontended == 0)
         nb_strbuf_add(out, "no case has enough undisturbed ones.");
     else
-        nb_strbuf_addf(out, "figures of %zu of %zu cases are from undisturbed ones.", s->n_uncontended, s->n_timed);
+        nb_strbuf_addf(out, "figures of %zu of %zu cases are from undisturbed ones.", s->n_uncontended,
+                       s->load.n_timed);
 }
 
 void nb_summary_core(const struct nb_summary *s, struct nb_strbuf *out) {
@@ -92,21 +89,22 @@ static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
 }
 
 static void add_noise(const struct nb_summary *s, const struct nb_results *results, struct nb_strbuf *out) {
-    if (s->n_noisy) nb_strbuf_addf(out, "%zu of %zu timed cases are too noisy to rank.\n", s->n_noisy, s->n_timed);
+    if (s->load.n_noisy)
+        nb_strbuf_addf(out, "%zu of %zu timed cases are too noisy to rank.\n", s->load.n_noisy, s->load.n_timed);
     if (s->n_suspect)
         nb_strbuf_addf(out, "%zu case%s faster than the copy beyond the interval (!): suspect.\n", s->n_suspect,
                        s->n_suspect == 1 ? " is" : "s are");
     if (s->n_without_interval)
         nb_strbuf_addf(out, "%zu of %zu timed cases have no interval: fewer than 6 launches.\n", s->n_without_interval,
-                       s->n_timed);
-    if (s->n_preempted > 0 && s->n_samples > 0) {
-        nb_format_percent(out, (double)s->n_preempted / (double)s->n_samples);
+                       s->load.n_timed);
+    if (s->load.preempted > 0) {
+        nb_format_percent(out, s->load.preempted);
         nb_strbuf_add(out, " of the timed samples were interrupted or moved to another CPU.\n");
     }
     if (s->n_throttled)
         nb_strbuf_addf(out,
                        "The GPU was throttled during launches of %zu of %zu timed cases: journal.jsonl says why.\n",
-                       s->n_throttled, s->n_timed);
+                       s->n_throttled, s->load.n_timed);
     struct nb_strbuf core released_by(nb_strbuf_release) = nb_strbuf_empty();
     nb_summary_core(s, &core);
     if (core.len) nb_strbuf_addf(out, "%s\n", core.text);
@@ -332,6 +330,7 @@ static void add_overheads(const struct nb_results *results, struct nb_strbuf *ou
 
 void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
     *s = (struct nb_summary){.n_cases = results->n,
+                             .load = nb_run_noise_of(results),
                              .clock_ghz = NAN,
                              .machines = nb_strbuf_empty(),
                              .noise = nb_strbuf_empty(),

@@ -215,7 +215,7 @@ static void add_ratio(struct nb_interval ratio, struct nb_strbuf *cell) {
     const bool faster = ratio.value >= 1;
     const struct nb_interval inverse = {1 / ratio.value, 1 / ratio.high, 1 / ratio.low};
     if (!isfinite(ratio.value)) return;
-    nb_format_interval(cell, faster ? &ratio : &inverse, faster ? "x faster" : "x slower");
+    nb_format_interval(cell, faster ? ratio : inverse, faster ? "x faster" : "x slower");
     if (!nb_interval_known(&ratio)) nb_strbuf_add(cell, ", no interval");
 }
 
@@ -311,7 +311,7 @@ static void add_fast(const struct nb_tried *t, struct nb_strbuf *out) {
     for (int p = 0; p < 2; p++) {
         if (!own[p]) continue;
         nb_strbuf_addf(&heading[p], "%s: %s", names[p], own[p]->c.shape.text);
-        nb_format_time_interval(&times[p], &own[p]->timing.time_ns);
+        nb_format_time_interval(&times[p], own[p]->timing.time_ns);
         add_share(own[p], &shares[p]);
     }
     const char *titles[] = {"how fast?", heading[0].len ? heading[0].text : "", heading[1].len ? heading[1].text : ""};
@@ -371,7 +371,7 @@ static void add_time(const struct nb_record *r, struct nb_strbuf *out) {
         nb_strbuf_add(out, r->timing_reason ? r->timing_reason : "not timed");
         return;
     }
-    nb_format_time_interval(out, &r->timing.time_ns);
+    nb_format_time_interval(out, r->timing.time_ns);
     nb_strbuf_add(out, ", ");
     add_share(r, out);
     if (r->timing.noisy) nb_strbuf_addf(out, "; too noisy to rank: %s", r->timing.noise);

@@ -36,8 +36,7 @@ static void print_origin(const cJSON *json, struct nb_strbuf *out) {
 
 /* "7.1% [5.2, 9.0]" faster than the default */
 static void print_gain(const cJSON *topic, struct nb_strbuf *out) {
-    const struct nb_interval percent = nb_json_get_interval(topic, "faster_percent");
-    nb_format_share(out, &(struct nb_interval){percent.value / 100, percent.low / 100, percent.high / 100});
+    nb_format_share(out, nb_interval_times(nb_json_get_interval(topic, "faster_percent"), 0.01));
 }
 
 static void print_trials(const cJSON *topic, struct nb_strbuf *out) {

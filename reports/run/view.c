@@ -28,7 +28,7 @@ static void print_plain(double value, bool sign, struct nb_strbuf *out) {
 static void print_timing(enum nb_measured what, const struct nb_record *r, bool narrow, struct nb_strbuf *out) {
     const struct nb_timing *t = &r->timing;
     if (what == NB_MEASURED_TIME) {
-        narrow ? nb_format_time(out, t->time_ns.value) : nb_format_time_interval(out, &t->time_ns);
+        narrow ? nb_format_time(out, t->time_ns.value) : nb_format_time_interval(out, t->time_ns);
     } else if (what == NB_MEASURED_RATE) {
         print_plain(t->gbytes_per_s, false, out);
     } else if (what == NB_MEASURED_VS_COPY) {
@@ -40,7 +40,7 @@ static void print_timing(enum nb_measured what, const struct nb_record *r, bool 
     } else if (what == NB_MEASURED_RATIO && nb_is_reference(r)) {
         nb_strbuf_add(out, "reference");
     } else if (what == NB_MEASURED_RATIO) {
-        nb_format_ratio(out, &t->vs_reference);
+        nb_format_ratio(out, t->vs_reference);
     }
 }
 

@@ -66,16 +66,15 @@ static void print_exact(struct nb_strbuf *out, double value, const char *unit) {
     nb_strbuf_addf(out, "%s%s", share ? "%" : *unit ? " " : "", share ? "" : unit);
 }
 
-void nb_figure_print(struct nb_strbuf *out, const struct nb_interval *i, const char *unit) {
-    const struct nb_interval percent = {100 * i->value, 100 * i->low, 100 * i->high};
-    if (!isfinite(i->value))
+void nb_figure_print(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
+    if (!isfinite(i.value))
         nb_strbuf_add(out, "-");
-    else if (!nb_interval_known(i) || i->low == i->high)
-        print_exact(out, i->value, unit);
+    else if (!nb_interval_known(&i) || i.low == i.high)
+        print_exact(out, i.value, unit);
     else if (strcmp(unit, "share") == 0)
         nb_format_share(out, i);
     else if (strcmp(unit, "points") == 0)
-        nb_format_interval(out, &percent, " points");
+        nb_format_interval(out, nb_interval_times(i, 100), " points");
     else
         nb_format_ratio(out, i);
 }

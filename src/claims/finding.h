@@ -37,7 +37,7 @@ struct nb_findings {
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit, struct nb_interval value);
 struct nb_finding *nb_findings_add_exact(struct nb_findings *f, const char *name, const char *unit, double value);
 /* For people: "30.1% [29.8, 30.6]", "1.5 points [-2.8, 7.2]", "12 ulp"; "-": no value. Of an exact one the value alone. */
-void nb_figure_print(struct nb_strbuf *out, const struct nb_interval *value, const char *unit);
+void nb_figure_print(struct nb_strbuf *out, struct nb_interval value, const char *unit);
 /* The value of a tag in the reader's word: "unfused" of "composed". */
 const char *nb_tag_word(const char *value);
 /* No value; the reason is a format. */

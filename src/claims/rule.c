@@ -101,19 +101,15 @@ static struct nb_ruled *add(struct nb_rulings *out, const struct nb_rule *rule, 
     return r;
 }
 
-static void print_value(struct nb_strbuf *out, double value, const char *unit) {
-    nb_figure_print(out, &(struct nb_interval){value, value, value}, unit);
-}
-
 /* How many launches would shrink the interval so far that the bound lies outside; half-widths go with 1 / sqrt(n). */
 static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
     const double half = r->value.value > bound ? r->value.value - r->value.low : r->value.high - r->value.value;
     const double distance = fabs(r->value.value - bound);
     const double needed = n_launches * (half / distance) * (half / distance);
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    nb_figure_print(&text, &r->value, r->unit);
+    nb_figure_print(&text, r->value, r->unit);
     nb_strbuf_add(&text, " includes the threshold ");
-    print_value(&text, bound, r->unit);
+    nb_figure_print(&text, nb_exactly(bound), r->unit);
     if (n_launches > 0 && distance > 0 && needed < 1000)
         nb_strbuf_addf(&text, "; about --launches %.0f would decide", round(needed) + 1);
     else if (n_launches > 0)
@@ -179,7 +175,7 @@ static void label_step(const struct nb_rule *rule, size_t s, const struct rule_g
     for (size_t i = s - 1; i <= s; i++) {
         const struct rule_group *g = &groups[i];
         nb_strbuf_add(&label, i == s ? ", " : "");
-        print_value(&label, rule_group_value(g).value, g->n ? g->figures[0]->unit : "");
+        nb_figure_print(&label, nb_exactly(rule_group_value(g).value), g->n ? g->figures[0]->unit : "");
         nb_strbuf_add(&label, " at ");
         print_step(&rule->steps[i], &label);
     }
@@ -290,9 +286,9 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
     struct nb_strbuf label = {0};
     const char *unit = n_known ? groups[0].figures[0]->unit : "";
     nb_strbuf_add(&label, "from ");
-    print_value(&label, e.least, unit);
+    nb_figure_print(&label, nb_exactly(e.least), unit);
     nb_strbuf_add(&label, " to ");
-    print_value(&label, e.most, unit);
+    nb_figure_print(&label, nb_exactly(e.most), unit);
     nb_strbuf_addf(&label, " over %zu values of %s", n_known, rule->across);
     r->label = label.text;
     decide(r, rule->least, rule->most, e.spread.n_launches,

@@ -85,33 +85,28 @@ static void add_interval(struct nb_strbuf *out, const struct nb_interval *i, con
     nb_strbuf_addf(out, " [%.*f, %.*f]", n, rounded(i->low, n), n, rounded(i->high, n));
 }
 
-void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit) {
-    add_interval(out, i, unit, decimals_of(i));
+void nb_format_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit) {
+    add_interval(out, &i, unit, decimals_of(&i));
 }
 
-void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio) { add_interval(out, ratio, "", 3); }
+void nb_format_ratio(struct nb_strbuf *out, struct nb_interval ratio) { add_interval(out, &ratio, "", 3); }
 
-static void add_percent(struct nb_strbuf *out, double value, double low, double high) {
-    const struct nb_interval percent = {100 * value, 100 * low, 100 * high};
+void nb_format_share(struct nb_strbuf *out, struct nb_interval share) {
+    const struct nb_interval percent = nb_interval_times(share, 100);
     const bool fine = nb_interval_known(&percent) && percent.high - percent.low < 0.3;
     add_interval(out, &percent, "%", fine ? (int)fmax(1, decimals_of(&percent)) : 1);
 }
 
-void nb_format_share(struct nb_strbuf *out, const struct nb_interval *share) {
-    add_percent(out, share->value, share->low, share->high);
+void nb_format_saved(struct nb_strbuf *out, struct nb_interval ratio) {
+    nb_format_share(out, nb_interval_saved(ratio));
 }
 
-void nb_format_saved(struct nb_strbuf *out, const struct nb_interval *ratio) {
-    add_percent(out, 1 - ratio->value, 1 - ratio->high, 1 - ratio->low);
-}
-
-void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns) {
+void nb_format_time_interval(struct nb_strbuf *out, struct nb_interval ns) {
     static const char *const units[] = {" ns", " us", " ms", " s"};
-    struct nb_interval i = *ns;
     int unit = 0;
-    for (; unit < 3 && fabs(i.value) >= 999.5; unit++)
-        i = (struct nb_interval){i.value / 1000, i.low / 1000, i.high / 1000};
-    add_interval(out, &i, units[unit], i.value > 0 ? (int)fmax(0, 2 - floor(log10(i.value))) : 0);
+    for (; unit < 3 && fabs(ns.value) >= 999.5; unit++)
+        ns = (struct nb_interval){ns.value / 1000, ns.low / 1000, ns.high / 1000};
+    add_interval(out, &ns, units[unit], ns.value > 0 ? (int)fmax(0, 2 - floor(log10(ns.value))) : 0);
 }
 
 /* ---- "variant/axis:value/axis:value" taken apart. ---- */

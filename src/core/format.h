@@ -23,11 +23,11 @@ void nb_format_bytes(struct nb_strbuf *out, double bytes);
  * As many decimals as the width of the interval needs, and of percents one at least. ---- */
 
 /* unit: behind the value, such as "%" or " GB/s". */
-void nb_format_interval(struct nb_strbuf *out, const struct nb_interval *i, const char *unit);
-void nb_format_ratio(struct nb_strbuf *out, const struct nb_interval *ratio);      /* "0.873 [0.869, 0.877]" */
-void nb_format_share(struct nb_strbuf *out, const struct nb_interval *share);      /* "27.3% [25.7, 28.6]" from 0.273 */
-void nb_format_saved(struct nb_strbuf *out, const struct nb_interval *ratio);      /* "27.3% [25.7, 28.6]" from 0.727 */
-void nb_format_time_interval(struct nb_strbuf *out, const struct nb_interval *ns); /* "1.26 ms [1.20, 1.35]" */
+void nb_format_interval(struct nb_strbuf *out, struct nb_interval i, const char *unit);
+void nb_format_ratio(struct nb_strbuf *out, struct nb_interval ratio);      /* "0.873 [0.869, 0.877]" */
+void nb_format_share(struct nb_strbuf *out, struct nb_interval share);      /* "27.3% [25.7, 28.6]" from 0.273 */
+void nb_format_saved(struct nb_strbuf *out, struct nb_interval ratio);      /* "27.3% [25.7, 28.6]" from 0.727 */
+void nb_format_time_interval(struct nb_strbuf *out, struct nb_interval ns); /* "1.26 ms [1.20, 1.35]" */
 /* Both bounds finite and in order? */
 bool nb_interval_known(const struct nb_interval *i);
 

@@ -253,14 +253,14 @@ static int by_name(const void *a, const void *b) {
     return order != 0 ? order : strcmp(c->variant, d->variant);
 }
 
-static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, const struct nb_record *r,
-                       const char *formula) {
+/* Takes the name over, in which the formula begins there. */
+static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, const struct nb_record *r, char *name,
+                       size_t formula) {
     static const struct nb_grade_figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
-    struct nb_strbuf kernel = {0};
-    nb_kernel_name(&r->c, &kernel);
     grades->lines = nb_realloc(grades->lines, grades->n + 1, sizeof *grades->lines);
     *gatherings = nb_realloc(*gatherings, grades->n + 1, sizeof **gatherings);
-    grades->lines[grades->n] = (struct nb_grade_line){.first = r, .kernel = kernel.text, .formula = nb_strdup(formula)};
+    grades->lines[grades->n] =
+        (struct nb_grade_line){.first = r, .kernel = nb_kernel_text(&r->c), .name = name, .formula = name + formula};
     (*gatherings)[grades->n] = (struct gathering){.figures = {none, none}};
     return grades->n++;
 }
@@ -273,7 +273,6 @@ static bool concerns(const struct nb_record *r, const char *label) {
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {
     struct nb_text_map known released_by(nb_text_map_release) = {0};
     struct gathering *gatherings freed = NULL;
-    char **kernels freed = nb_alloc(results->n + 1, sizeof *kernels);
     *grades = (struct nb_grades){0};
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
@@ -284,8 +283,7 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         formula_of(&r->c, &name);
         size_t at = nb_text_map_find(&known, name.text);
         if (at == NB_NOWHERE) {
-            at = add_line(grades, &gatherings, r, name.text + formula);
-            kernels[at] = name.text;
+            at = add_line(grades, &gatherings, r, name.text, formula);
             nb_text_map_add(&known, name.text, at);
         } else {
             nb_strbuf_release(&name);
@@ -293,14 +291,13 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         take(&grades->lines[at], &gatherings[at], r);
     }
     for (size_t i = 0; i < grades->n; i++) finish(&grades->lines[i], &gatherings[i]);
-    for (size_t i = 0; i < grades->n; i++) free(kernels[i]);
     if (grades->n > 0) qsort(grades->lines, grades->n, sizeof *grades->lines, by_name);
 }
 
 void nb_grades_release(struct nb_grades *grades) {
     for (size_t i = 0; i < grades->n; i++) {
         free(grades->lines[i].kernel);
-        free(grades->lines[i].formula);
+        free(grades->lines[i].name);
     }
     free(grades->lines);
     *grades = (struct nb_grades){0};

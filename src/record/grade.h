@@ -54,8 +54,8 @@ struct nb_grade_figures {
 
 struct nb_grade_line {
     const struct nb_record *first; /* of its records: who it is */
-    char *kernel;                  /* "rmsnorm_twopass" */
-    char *formula;                 /* "root:div_sqrt/cast:before", axes that are not as usual; "default" */
+    char *kernel, *name;           /* "rmsnorm_twopass"; the variant and the formula; owned */
+    const char *formula;           /* in the name: "root:div_sqrt/cast:before", axes that are not as usual; "default" */
     struct nb_graded declared, all;
     const struct nb_record *why_declared, *why_all; /* the cases that set them; null: no case */
     int64_t n_cases, n_declared;

@@ -255,6 +255,8 @@ static void make_hostile_results(void) {
 
 Test(plots, page_shows_markup_in_names_as_text) {
     make_hostile_results();
+    setenv("PATH", folder, 1); /* no pictures, whose SVG names its standard by an address */
+    nb_log_quiet(true);
     cr_assert_eq(nb_html_write(&results, folder), 0);
     char *page = get_file(folder, "index.html");
     const char *script = strstr(page, "<script");
@@ -282,7 +284,7 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
         results.records[i].timing.vs_copy = (struct nb_interval){NAN, NAN, NAN};
         results.records[i].timing.time_ns.low = NAN;
     }
-    cr_assert_eq(nb_plots_write(&results, folder), 0);
+    cr_assert_eq(nb_html_write(&results, folder), 0);
     cr_assert(!has_file(folder, "plots/gnuplot.log"), "gnuplot complained");
     nb_figures_init(&figures, &results);
     for (size_t i = 0; i < figures.n; i++) {
@@ -294,7 +296,6 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
         LACKS(svg, "<script", "scale(0.0"); /* scaled by 0, librsvg refuses the whole picture */
         HAS(svg, "</svg>");
     }
-    cr_assert_eq(nb_html_write(&results, folder), 0);
     char *page = get_file(folder, "index.html");
     cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml,<svg"));
     cr_assert_null(strstr(page, "<g></g>"));
@@ -304,14 +305,13 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
     nb_test_sweep(&results);
     setenv("PATH", folder, 1);
     nb_log_quiet(true);
-    cr_assert_eq(nb_plots_write(&results, folder), 0);
+    cr_assert_eq(nb_html_write(&results, folder), 0);
     setenv("PATH", "/usr/bin:/bin", 1);
     cr_assert(has_file(folder, "plots/cut-length-forward-f32.dat"));
     cr_assert(has_file(folder, "plots/cut-length-forward-f32.gp"));
     cr_assert(!has_file(folder, "plots/cut-length-forward-f32.svg"));
     cr_assert(!has_file(folder, "plots/gnuplot.log"));
     cr_assert_not_null(strstr(get_file(folder, "plots/all.gp"), "load 'cut-length-forward-f32.gp'\n"));
-    cr_assert_eq(nb_html_write(&results, folder), 0);
 }
 
 /* ---- what may not crash ---- */
@@ -319,7 +319,6 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
 static void render_everything(void) {
     static const char *const formats[] = {"table", "csv", "markdown", "json"};
     for (size_t i = 0; i < 4; i++) free(nb_test_render(formats[i], &results));
-    cr_assert_eq(nb_plots_write(&results, folder), 0);
     cr_assert_eq(nb_html_write(&results, folder), 0);
 }
 

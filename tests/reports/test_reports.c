@@ -194,7 +194,7 @@ Test(reports, widths_are_counted_in_cells) {
 
 Test(reports, intervals_have_one_notation) {
     static const struct {
-        void (*add)(struct nb_strbuf *out, const struct nb_interval *v);
+        void (*add)(struct nb_strbuf *out, struct nb_interval v);
         struct nb_interval v;
     } rows[] = {{nb_format_saved, {0.727, 0.714, 0.743}},  {nb_format_saved, {1.271, 1.12, 1.5149}},
                 {nb_format_share, {0.5, NAN, NAN}},        {nb_format_share, {0.25, 0.25, 0.25}},
@@ -202,7 +202,7 @@ Test(reports, intervals_have_one_notation) {
     struct nb_strbuf out released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         nb_strbuf_add(&out, i ? "; " : "");
-        rows[i].add(&out, &rows[i].v);
+        rows[i].add(&out, rows[i].v);
     }
     cr_expect_str_eq(out.text, "27.3% [25.7, 28.6]; -27.1% [-51.5, -12.0]; 50.0%; 25.0%; "
                                "0.0% [-0.2, 0.2]; 1.26 ms [1.20, 1.35]");
