@@ -99,9 +99,8 @@ Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
 
 /* y and the bound of the first row. */
 static enum nb_loss bound_of_row(const struct problem *p, int64_t chain, double *y, double *tolerance) {
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_bound b released_by(nb_bound_release);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     nb_bound_init(&b, &p->c, &o, chain);
     nb_oracle_row(&o, 0, y);
     return nb_bound_row(&b, 0, y, tolerance);
@@ -274,7 +273,6 @@ static float infer(const struct problem *p, double x, int64_t channel, bool fold
 
 static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
     struct problem p released_by(problem_free);
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_bound b released_by(nb_bound_release);
     double y[64], tolerance[64], worst = 0;
     problem_init_batchnorm(&p, layout, NB_F32, 2, 8, 32);
@@ -283,7 +281,7 @@ static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
     p.c.mode = NB_INFERENCE;
     p.c.folded = declared;
     p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(&p);
     nb_bound_init(&b, &p.c, &o, 0);
     const struct nb_running_error running = nb_bound_running(&b, 0);
     cr_expect(running.mean == 0 && running.var == 0, "inference updates nothing");

@@ -183,10 +183,9 @@ static double deviation_of_sum(struct exact *e, const struct problem *b, enum su
 /* The largest deviation of dx, dgamma, dbeta and dalpha from their exact values by MPFR, in f32 ulp of those. What cancels below
  * 2^-90 of its terms is measured against them. */
 static double worst_gradient_deviation(const struct problem *b) {
-    struct nb_gradient g released_by(nb_gradient_release);
     struct exact e;
     exact_init(&e);
-    backward_gradient(&g, b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(b);
     double worst = worst_of_dx(&e, b, &g);
     for (int64_t i = 0; g.dgamma && i < g.n_params; i++) {
         worst = fmax(worst, deviation_of_sum(&e, b, DGAMMA, i, g.dgamma[i]));
@@ -256,12 +255,11 @@ Test(gradient, agrees_with_mpfr_on_rows_made_to_hurt) {
 Test(gradient, keeps_its_digits_where_the_residual_cancels_the_rest) {
     for (int op = NB_OP_ADD_RMSNORM; op <= NB_OP_ADD_LAYERNORM; op++) {
         struct problem b released_by(problem_free);
-        struct nb_gradient g released_by(nb_gradient_release);
         double dx[64];
         backward_init(&b, (uint32_t)op, NB_F32, 1, 64);
         backward_fill_normal(&b, 1, 1, 3);
         for (int64_t i = 0; i < 64; i++) nb_set(b.in.dresidual_out, i, NB_F32, 0);
-        backward_gradient(&g, &b);
+        struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(&b);
         nb_gradient_row(&g, 0, dx);
         for (int64_t i = 0; i < 64; i++) nb_set(b.in.dresidual_out, i, NB_F32, -dx[i]);
         expect_exact(&b, "cancelling residual");
@@ -310,14 +308,12 @@ Test(gradient, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
 /* ---- what is left out, and what has no number ------------------------------------------------------------------------ */
 
 static void dx_of_first_row(const struct problem *b, double *dx) {
-    struct nb_gradient g released_by(nb_gradient_release);
-    backward_gradient(&g, b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(b);
     nb_gradient_row(&g, 0, dx);
 }
 
 Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
     struct problem b released_by(problem_free);
-    struct nb_gradient g released_by(nb_gradient_release);
     double dx[4];
     backward_init(&b, NB_OP_RMSNORM, NB_F32, 2, 4);
     b.c.formula.affine = NB_AFFINE_GAMMA;
@@ -327,7 +323,7 @@ Test(gradient, rows_with_inf_or_nan_follow_ieee_evaluation) {
     cr_expect_eq(b.rstd[0], 0);
     dx_of_first_row(&b, dx);
     for (int i = 0; i < 4; i++) cr_expect(isnan(dx[i]), "Inf * 0 is in the sum");
-    backward_gradient(&g, &b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(&b);
     cr_expect(isnan(g.dgamma[2]) && isfinite(g.dgamma[1]), "and in one column");
     nb_gradient_row(&g, 1, dx);
     for (int i = 0; i < 4; i++) cr_expect(isfinite(dx[i]), "the other row knows nothing of it");

@@ -18,7 +18,6 @@ struct verdict {
 };
 
 static struct verdict judge(const struct problem *b, const struct soft_gradient *k) {
-    struct nb_gradient g released_by(nb_gradient_release);
     struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     struct verdict v = {0};
     const struct nb_inputs *in = &b->in;
@@ -28,7 +27,7 @@ static struct verdict judge(const struct problem *b, const struct soft_gradient 
               *dbeta freed = calloc((size_t)in->n_params, sizeof *dbeta);
     const bool channels = b->c.op == NB_OP_BATCHNORM;
     const int64_t terms = channels ? b->c.shape.n * b->c.shape.hw : in->cols;
-    backward_gradient(&g, b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(b);
     nb_gradient_bound_init(&bound, &b->c, &g, NULL, soft_gradient_chain(k, terms),
                            soft_gradient_chain(k, channels ? terms : in->rows), b->c.flushes);
     soft_gradient_run(k, b, dx, dgamma, dbeta);

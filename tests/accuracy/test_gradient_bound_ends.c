@@ -32,7 +32,6 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
     int n = 0;
     for (int trial = 0; trial < 120; trial++) {
         struct problem b released_by(problem_free);
-        struct nb_gradient g released_by(nb_gradient_release);
         struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         double dx[60], tolerance[60];
         backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 1, 60);
@@ -44,7 +43,7 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
         b.c.formula.affine = weighted ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
         b.c.formula.weight_offset = weighted;
         for (int64_t i = 0; i < 60 && trial % 5 == 0; i++) backward_set_dy(&b, i, 1e37 * random_normal(&r));
-        backward_gradient(&g, &b);
+        struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(&b);
         nb_gradient_bound_init(&bound, &b.c, &g, NULL, 60, 1, trial % 7 == 0);
         nb_gradient_row(&g, 0, dx);
         nb_gradient_bound_row(&bound, 0, dx, tolerance);
@@ -67,7 +66,6 @@ Test(gradient_bound_ends, holds_for_dyt_of_any_size) {
 
 Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
     struct problem b released_by(problem_free);
-    struct nb_gradient g released_by(nb_gradient_release);
     struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
     double dx[300], tolerance[300], worst = 0;
     float dgamma[300] = {0}, dalpha = 0;
@@ -76,7 +74,7 @@ Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
     b.c.formula.affine = NB_AFFINE_GAMMA;
     b.c.formula.weight_offset = 1;
     backward_fill_normal(&b, 0, 4, 8);
-    backward_gradient(&g, &b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(&b);
     nb_gradient_bound_init(&bound, &b.c, &g, NULL, 300, 8, false);
     for (int64_t row = 0; row < 8; row++) {
         float of_row = 0;
@@ -104,7 +102,6 @@ static double without_subnormals(double v) { return fabs(v) < 0x1p-126 ? 0 : v; 
 /* Operands and results of AVX512-BF16 instructions: dy and x that are subnormal are 0, and so is a subnormal dx. */
 Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     uint64_t r = 31;
-    struct nb_gradient g released_by(nb_gradient_release);
     struct problem b released_by(problem_free), flushed released_by(problem_free);
     struct soft_gradient k = {.lanes = 8};
     uint16_t dx[4 * 64];
@@ -122,7 +119,7 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
     backward_statistics(&b);
     for (int i = 0; i < 4; i++) flushed.mean[i] = b.mean[i], flushed.rstd[i] = b.rstd[i];
     soft_gradient_run(&k, &flushed, dx, dgamma, dbeta);
-    backward_gradient(&g, &b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(&b);
     for (int declared = 0; declared < 2; declared++) {
         struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
         nb_gradient_bound_init(&bound, &b.c, &g, NULL, soft_gradient_chain(&k, 64), 4, declared);

@@ -61,13 +61,12 @@ static void expect_parameters(const struct problem *b, const struct nb_gradient 
 }
 
 static void expect_gradient(struct problem *b) {
-    struct nb_gradient g released_by(nb_gradient_release);
     double dx[64];
     float *x = b->in.x;
     for (int64_t i = 0; i < b->in.rows * b->in.cols; i++) x[i] = rintf(x[i] * 0x1p12f) * 0x1p-12f;
     for (int64_t i = 0; i < b->in.n_params; i++) b->in.gamma_f32[i] = rintf(b->in.gamma_f32[i] * 64) / 64;
     backward_statistics(b);
-    backward_gradient(&g, b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(b);
     for (int64_t row = 0; row < b->in.rows; row++) {
         nb_gradient_row(&g, row, dx);
         for (int64_t i = 0; i < b->in.cols; i++)

@@ -29,19 +29,17 @@ static void moved(struct problem *fine, const struct problem *coarse, const stru
 
 /* Exact y of all rows. */
 static double *exact_of(const struct problem *p) {
-    struct nb_oracle o released_by(nb_oracle_release);
     double *y = calloc((size_t)(p->in.rows * p->in.cols), sizeof *y);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     for (int64_t r = 0; r < p->in.rows; r++) nb_oracle_row(&o, r, y + r * p->in.cols);
     return y;
 }
 
 static void agrees(struct problem *coarse, struct problem *fine, const char *what) {
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_yardstick yardstick released_by(nb_yardstick_release);
     const int64_t rows = coarse->in.rows, cols = coarse->in.cols;
     double *largest freed = calloc((size_t)rows, sizeof *largest);
-    cr_assert_eq(nb_oracle_init(&o, &coarse->c, &coarse->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(coarse);
     nb_yardstick_init(&yardstick, &o);
     moved(fine, coarse, NULL, 0);
     double *at freed = exact_of(fine);
@@ -108,12 +106,11 @@ Test(noise, goes_by_channels_for_batchnorm) {
 
 Test(noise, a_row_without_a_finite_result_has_none) {
     struct problem p released_by(problem_free);
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_yardstick yardstick released_by(nb_yardstick_release);
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 8);
     problem_fill_normal(&p, 0, 1, 3);
     ((float *)p.in.x)[3] = INFINITY;
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(&p);
     nb_yardstick_init(&yardstick, &o);
     cr_expect(isnan(yardstick.noise[0]));
 }
@@ -121,11 +118,10 @@ Test(noise, a_row_without_a_finite_result_has_none) {
 /* Two passes, 16 lanes: its chain is n / 16 + 4 and a few. */
 /* y off by so many steps in one place. */
 static struct nb_accuracy ratios_with(const struct problem *p, int steps, float in_place_of_first) {
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_yardstick yardstick released_by(nb_yardstick_release);
     struct nb_accuracy a = {0};
     const int64_t cols = p->in.cols;
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     nb_yardstick_init(&yardstick, &o);
     struct nb_ratios ratios = {.yardstick = &yardstick};
     double *exact freed = calloc((size_t)cols, sizeof *exact);

@@ -127,10 +127,9 @@ static double worst_of_row(struct exact *e, const struct problem *p, const struc
 
 /* The largest deviation of y as the oracle has it from the exact one, in f32 ulp of the exact value. */
 static double worst_deviation_from_mpfr(const struct problem *p) {
-    struct nb_oracle o released_by(nb_oracle_release);
     struct exact e;
     exact_init(&e);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     double *y freed = calloc((size_t)p->c.shape.cols, sizeof *y), worst = 0;
     for (int64_t r = 0; r < p->c.shape.rows; r++) {
         nb_oracle_row(&o, r, y);
@@ -182,8 +181,7 @@ Test(oracle, agrees_with_mpfr_for_every_place_of_eps) {
 }
 
 static void first_row(struct problem *p, double *y) {
-    struct nb_oracle o released_by(nb_oracle_release);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     nb_oracle_row(&o, 0, y);
 }
 
@@ -268,7 +266,6 @@ Test(oracle, batchnorm_agrees_with_mpfr_in_both_layouts_and_modes) {
 
 Test(oracle, running_statistics_are_mixed_with_the_unbiased_variance) {
     struct problem p released_by(problem_free);
-    struct nb_oracle o released_by(nb_oracle_release);
     double mean[2], var[2];
     problem_init_batchnorm(&p, NB_NCHW, NB_F32, 1, 2, 3);
     const double x[6] = {1, 2, 3, 10, 10, 13}; /* means 2, 11; variances by n - 1: 1, 3 */
@@ -276,7 +273,7 @@ Test(oracle, running_statistics_are_mixed_with_the_unbiased_variance) {
     p.in.running_mean[0] = 1;
     p.in.running_mean[1] = 0;
     p.c.momentum = 0.25;
-    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(&p);
     nb_oracle_running(&o, mean, var);
     cr_expect_float_eq(mean[0], 1.25, 1e-15);
     cr_expect_float_eq(mean[1], 2.75, 1e-15);

@@ -156,12 +156,10 @@ Test(claims_rules, verdicts_follow_from_counts) {
 /* ---- what is wrong in a rule ---- */
 
 static int read_wrong(const char *text) {
-    struct nb_jsonc file;
+    struct nb_jsonc file released_by(nb_jsonc_release);
     struct nb_rule rule released_by(nb_rule_release) = {0};
     if (nb_jsonc_parse(&file, "dir/mine.json", text, strlen(text)) != 0) return -2;
-    const int result = nb_rule_read(&rule, &file, file.root);
-    nb_jsonc_release(&file);
-    return result;
+    return nb_rule_read(&rule, &file, file.root);
 }
 
 Test(claims_rules, mistakes_are_named_with_their_place) {

@@ -7,12 +7,6 @@
 #include "src/lab/emulate/design.h"
 #include "tests/support/numerics.h"
 
-static struct nb_design parsed(const char *text) {
-    struct nb_design d;
-    cr_assert_eq(nb_design_parse(&d, text), 0, "%s", text);
-    return d;
-}
-
 Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
     const struct nb_design d = parsed("rmsnorm/all:bf16/acc:f32x16/cast:before/eps:1e-6");
     cr_expect(d.store == NB_NUM_BF16 && d.weight == NB_NUM_BF16 && d.stat == NB_NUM_BF16 && d.acc == NB_NUM_F32);

@@ -14,12 +14,6 @@
 
 enum { N = 1000 };
 
-static struct nb_design parsed(const char *text) {
-    struct nb_design d;
-    cr_assert_eq(nb_design_parse(&d, text), 0, "%s", text);
-    return d;
-}
-
 struct row {
     float x[N];
     double wide_x[N], wide_gamma[N], wide_beta[N];

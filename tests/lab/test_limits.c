@@ -7,6 +7,7 @@
 
 #include "src/core/dtype.h"
 #include "src/lab/limits/limits.h"
+#include "tests/support/numerics.h"
 #include "tests/support/sparsely.h"
 
 static const struct nb_limit_rule *rule_named(const char *id) {
@@ -123,9 +124,8 @@ Test(limits, every_line_holds_for_designs_in_use) {
     int n = 0;
     for (const char *text = strtok(designs, " "); text; text = strtok(NULL, " ")) {
         struct nb_limits l;
-        struct nb_design d;
         if (n++ % sparsely()) continue;
-        cr_assert_eq(nb_design_parse(&d, text), 0);
+        const struct nb_design d = parsed(text);
         nb_limits_init(&l, d.op, d.store, 256, 1e-6);
         l.design = d;
         for (size_t r = 0; nb_limit_rule_at(r); r++) {

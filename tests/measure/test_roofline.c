@@ -3,11 +3,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/core/case.h"
 #include "src/core/registry.h"
-#include "src/core/shape.h"
 #include "src/measure/launch_job.c"
 #include "src/measure/timing.h"
+#include "tests/support/cases.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 
@@ -48,23 +47,17 @@ Test(roofline, is_the_largest_of_what_is_known) {
 
 /* ---- the core ----------------------------------------------------------------------------------------------------- */
 
-static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const char *shape, int threads) {
-    struct nb_case c;
-    char reason[200];
-    nb_case_init(&c);
-    c.op = op;
-    c.pass = pass;
-    c.dtype = dtype;
+static struct nb_case rms_of(uint32_t dtype, int threads) {
+    struct nb_case c = case_of(NB_OP_RMSNORM, dtype);
     c.threads = threads;
-    cr_assert_eq(nb_shape_parse(&c.shape, shape, reason, sizeof reason), 0, "%s", reason);
-    nb_case_normalize(&c);
+    set(&c, "shape", "8x512");
     return c;
 }
 
 Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
     const struct core_rates r = {.fma_ns = 1, .widen_ns = {0, 10, 10}, .narrow_ns = {0, 20, 20}};
     cr_assert_eq(nb_registry_load_builtin(), 0);
-    struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 1);
+    struct nb_case c = rms_of(NB_F32, 1);
     const double bound = core_bound_ns(&c, &r);
     double fewest = INFINITY;
     for (size_t i = 0; i < nb_registry_size(); i++) {
@@ -78,9 +71,9 @@ Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
         nb_case_set_kernel(&c, k, NULL);
         cr_expect_float_eq(core_bound_ns(&c, &r), bound, 1e-9, "%s would be compared with itself", k->variant);
     }
-    const struct nb_case half = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_BF16, "8x512", 1);
+    const struct nb_case half = rms_of(NB_BF16, 1);
     cr_expect_float_eq(core_bound_ns(&half, &r), 8 * 512 * 30, 1e-6, "conversions of x and y");
-    const struct nb_case two = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 2);
+    const struct nb_case two = rms_of(NB_F32, 2);
     cr_expect_float_eq(core_bound_ns(&two, &r), bound / 2, 1e-6);
     const struct core_rates unknown = {.fma_ns = NAN};
     cr_expect(isnan(core_bound_ns(&two, &unknown)));

@@ -109,7 +109,6 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
         "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":null,\"interrupted\":15}"};
     char *dir = new_folder();
     struct nb_journal j;
-    struct nb_results r released_by(nb_results_release);
     struct nb_sample_table samples released_by(nb_sample_table_release);
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(6));
@@ -117,7 +116,7 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     for (int launch = 0; launch < 6; launch++) write_line(&j, launch_line(launch, 100 + launch));
     for (int i = 1; i < 5; i++) write_text(&j, others[i]);
     nb_journal_close(&j);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r released_by(nb_results_release) = results_of(dir);
     for (int i = 0; i < 3; i++) {
         cr_expect(r.records[i].has_timing && r.records[i].timing.n_launches == 6, "%s", keys[i]);
         cr_expect_eq(r.records[i].status, i == 1 ? NB_OUT_OF_RANGE : NB_OK);
@@ -188,7 +187,6 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
     enum { N = 7 };
     char *dir = new_folder();
     struct nb_journal j;
-    struct nb_results r released_by(nb_results_release);
     cr_assert_eq(nb_journal_create(&j, dir), 0);
     write_text(&j, run_of_three(N));
     write_text(&j, "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
@@ -201,7 +199,7 @@ Test(lines, a_launch_is_contended_by_the_floor_of_its_cpu_over_the_run) {
         write_line(&j, line);
     }
     nb_journal_close(&j);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r released_by(nb_results_release) = results_of(dir);
     cr_assert(r.records[0].has_timing);
     cr_expect_float_eq(r.records[0].timing.uncontended, 6.0 / 7, 1e-12);
 }

@@ -51,10 +51,8 @@ struct job {
     size_t n;
 };
 static int merge(const struct job *job) {
-    struct nb_results r;
-    int result = nb_results_merge(&r, job->dirs, job->n, false);
-    if (result == 0) nb_results_release(&r);
-    return result;
+    struct nb_results r released_by(nb_results_release);
+    return nb_results_merge(&r, job->dirs, job->n, false);
 }
 
 static void assert_refused(struct job job, const char *said) { expect_refused(merge(&job), said, said); }

@@ -66,14 +66,12 @@ Test(record, without_figures_there_are_nulls_not_zeros) {
 
 /* The JSON of the record with one member replaced (item null: removed). */
 static int read_changed(const char *object, const char *name, cJSON *item) {
-    struct nb_record back;
+    struct nb_record back released_by(nb_record_release);
     cJSON *json = kept_json(nb_record_to_json(&results.records[0])),
           *place = *object ? cJSON_GetObjectItem(json, object) : json;
     cJSON_DeleteItemFromObjectCaseSensitive(place, name);
     if (item) cJSON_AddItemToObject(place, name, item);
-    int result = nb_record_from_json(&back, json);
-    if (result == 0) nb_record_release(&back);
-    return result;
+    return nb_record_from_json(&back, json);
 }
 
 Test(record, damage_is_an_error_not_a_guess) {

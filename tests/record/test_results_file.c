@@ -56,10 +56,8 @@ Test(results_file, a_newer_journal_is_folded_instead_of_reading_old_results) {
 }
 
 static int read_results(const char *dir) {
-    struct nb_results r;
-    int result = nb_results_read(&r, dir);
-    if (result == 0) nb_results_release(&r);
-    return result;
+    struct nb_results r released_by(nb_results_release);
+    return nb_results_read(&r, dir);
 }
 
 Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
@@ -133,8 +131,7 @@ Test(results_file, no_value_can_be_changed_but_white_space_can) {
 /* What to do is true: without the file the journal is read. */
 Test(results_file, changed_results_can_be_made_again_from_the_journal) {
     char *dir = folder_with(small_journal()), *path freed = nb_path_join(dir, NB_RESULTS_FILE);
-    struct nb_results r released_by(nb_results_release);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r released_by(nb_results_release) = results_of(dir);
     cr_assert_eq(nb_results_write(&r, dir), 0);
     change_file(dir, NB_RESULTS_FILE, ": null", ": 1e999");
     expect_refused(read_results(dir), "infinity, which prints as null does", "its \"sum\" is of something else");
@@ -161,8 +158,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
         {{"bytes"}, "-1", "bytes"},
     };
     char *dir = folder_with(small_journal());
-    struct nb_results r released_by(nb_results_release);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r released_by(nb_results_release) = results_of(dir);
     size_t at = 0;
     while (!r.records[at].has_timing) at++;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -183,8 +179,7 @@ Test(results_file, figures_that_cannot_be_are_refused_by_name) {
 
 Test(results_file, records_that_are_gone_or_there_twice_are_noticed) {
     char *dir = folder_with(small_journal());
-    struct nb_results r released_by(nb_results_release);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r released_by(nb_results_release) = results_of(dir);
     cr_assert_geq(r.n, 2);
     for (int twice = 0; twice < 2; twice++) {
         cJSON *json = kept_json(cJSON_Parse(results_text(&r))), *records = cJSON_GetObjectItem(json, "records");

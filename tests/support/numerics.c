@@ -83,6 +83,12 @@ void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t see
     }
 }
 
+struct nb_oracle oracle_of(const struct problem *p) {
+    struct nb_oracle o;
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    return o;
+}
+
 void draw_formula(struct problem *p, uint64_t *r) {
     struct nb_formula *f = &p->c.formula;
     static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-3, 0};
@@ -103,6 +109,12 @@ void draw_formula(struct problem *p, uint64_t *r) {
 
 const uint32_t row_ops[N_ROW_OPS] = {NB_OP_RMSNORM,     NB_OP_PRMSNORM,      NB_OP_LAYERNORM, NB_OP_L2NORM,
                                      NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM, NB_OP_DYT};
+
+struct nb_design parsed(const char *text) {
+    struct nb_design d;
+    cr_assert_eq(nb_design_parse(&d, text), 0, "%s", text);
+    return d;
+}
 
 /* What is added to a multiple of a normal number. */
 static const struct {
@@ -183,12 +195,13 @@ void backward_fill_normal(struct problem *b, double mean, double sd, uint64_t se
 }
 
 void backward_statistics(struct problem *b) {
-    struct nb_oracle o released_by(nb_oracle_release);
-    cr_assert_eq(nb_oracle_init(&o, &b->c, &b->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(b);
     cr_assert_eq(o.n_truth, b->n_stats);
     nb_gradient_statistics(&o, b->mean, b->rstd);
 }
 
-void backward_gradient(struct nb_gradient *g, const struct problem *b) {
-    cr_assert_eq(nb_gradient_init(g, &b->c, &b->in, b->mean, b->rstd), 0);
+struct nb_gradient backward_gradient(const struct problem *b) {
+    struct nb_gradient g;
+    cr_assert_eq(nb_gradient_init(&g, &b->c, &b->in, b->mean, b->rstd), 0);
+    return g;
 }

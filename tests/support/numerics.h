@@ -7,6 +7,7 @@
 #include "src/accuracy/gradient.h"
 #include "src/core/case.h"
 #include "src/core/random.h"
+#include "src/lab/emulate/design.h"
 #include "src/plan/inputs.h"
 
 struct problem {
@@ -26,6 +27,8 @@ void problem_free(struct problem *p);
 void problem_set(struct problem *p, int64_t i, double v);
 /* Normal x (mean, sd), residual N(0,1), gamma N(1, 0.3), beta N(0, 0.5), all from the seed. */
 void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t seed);
+/* What is exact of it, which it must outlive. */
+struct nb_oracle oracle_of(const struct problem *p);
 /* A formula and a set of properties, of those that are defined; after the rows, whose length bounds k. */
 void draw_formula(struct problem *p, uint64_t *r);
 
@@ -36,6 +39,9 @@ double random_normal(uint64_t *r);
 /* The ops that go over rows, DyT, which has no statistics, at the end. */
 enum { N_NORM_OPS = 6, N_ROW_OPS };
 extern const uint32_t row_ops[N_ROW_OPS];
+
+/* A design by its text. */
+struct nb_design parsed(const char *text);
 
 /* Rows made to hurt: sums that stagnate, means that cancel, squares at the ends of the range, rows about which fast kernels decide by
  * themselves. Element i of n; of some kinds at random. */
@@ -51,4 +57,4 @@ void backward_fill_normal(struct problem *b, double mean, double sd, uint64_t se
 /* mean and rstd from x, as the oracle has them. */
 void backward_statistics(struct problem *b);
 void backward_set_dy(struct problem *b, int64_t i, double v);
-void backward_gradient(struct nb_gradient *g, const struct problem *b); /* asserts */
+struct nb_gradient backward_gradient(const struct problem *b);

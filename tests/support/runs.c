@@ -170,19 +170,22 @@ void put_results(const char *dir, cJSON *results) {
 
 static void release_results(void *results) { nb_results_release(results); }
 
-struct nb_results folded(const char *journal) {
+struct nb_results results_of(const char *dir) {
     struct nb_results r;
-    cr_assert_eq(nb_results_fold(&r, folder_with(journal)), 0, "%s", journal);
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    return r;
+}
+struct nb_results folded(const char *journal) {
+    struct nb_results r = results_of(folder_with(journal));
     release_at_end(&r, sizeof r, release_results);
     return r;
 }
 
 enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
                                    struct nb_claim_result *result) {
-    struct nb_results results released_by(nb_results_release);
     struct nb_sample_table samples released_by(nb_sample_table_release);
     cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", text, strlen(text)), 0);
-    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    struct nb_results results released_by(nb_results_release) = results_of(dir);
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(result, claim, &m);

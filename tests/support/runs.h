@@ -32,8 +32,9 @@ char *folder_of(struct nb_strbuf *text);
 char *folder_with(const char *journal);
 /* results.json, whose sums are made to fit; as one line. */
 void put_results(const char *dir, cJSON *results);
-/* What it folds to. */
+/* What it folds to; and a folder, whose results are the caller's. */
 struct nb_results folded(const char *journal);
+struct nb_results results_of(const char *dir);
 /* A claim, by its text, on the run in that folder; findings stay in the result. */
 enum nb_claim_verdict claim_on_run(const char *text, const char *dir, struct nb_claim *claim,
                                    struct nb_claim_result *result);

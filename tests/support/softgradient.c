@@ -146,9 +146,8 @@ void soft_gradient_run(const struct soft_gradient *k, const struct problem *b, v
 }
 
 enum nb_loss backward_bound_of_row(const struct problem *b, int64_t chain, double *dx, double *tolerance) {
-    struct nb_gradient g released_by(nb_gradient_release);
     struct nb_gradient_bound bound released_by(nb_gradient_bound_release);
-    backward_gradient(&g, b);
+    struct nb_gradient g released_by(nb_gradient_release) = backward_gradient(b);
     nb_gradient_bound_init(&bound, &b->c, &g, NULL, chain, 1, false);
     nb_gradient_row(&g, 0, dx);
     return nb_gradient_bound_row(&bound, 0, dx, tolerance);
@@ -215,7 +214,6 @@ static void soft_row(const struct soft_kernel *k, const struct problem *p, struc
 
 struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias) {
     struct nb_accuracy a;
-    struct nb_oracle o released_by(nb_oracle_release);
     struct nb_bound b released_by(nb_bound_release);
     struct nb_design d;
     const int64_t cols = p->c.shape.cols;
@@ -224,7 +222,7 @@ struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct probl
     struct row w = {all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n};
     float *computed freed = nb_alloc(n, sizeof *computed);
     design_of(&d, k, &p->c);
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    struct nb_oracle o released_by(nb_oracle_release) = oracle_of(p);
     nb_bound_init(&b, &p->c, &o, (cols + k->lanes - 1) / k->lanes + k->lanes); /* as of lanes added one by one */
     struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
     for (int64_t r = 0; r < p->c.shape.rows; r++) {
