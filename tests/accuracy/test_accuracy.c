@@ -241,17 +241,6 @@ Test(accuracy, errors_are_those_of_mpfr_at_every_edge) {
 
 /* ---- bias ------------------------------------------------------------------------------------------------------------ */
 
-struct verdict {
-    struct nb_accuracy a;
-    struct nb_bias bias;
-};
-
-static struct verdict judge(const struct problem *p, const struct soft_kernel *k) {
-    struct verdict v;
-    v.a = soft_accuracy(k, p, &v.bias);
-    return v;
-}
-
 /* Formulas and shapes drawn at random; no correct kernel may come near 6. */
 static void draw(struct problem *p, struct soft_kernel *k, uint64_t *r, int trial) {
     static const int64_t shapes[][2] = {{1, 1},    {1, 4096}, {4, 384}, {64, 384},
@@ -272,17 +261,18 @@ Test(accuracy, correct_kernels_are_never_called_biased) {
         struct problem p released_by(problem_free);
         struct soft_kernel k = {0};
         draw(&p, &k, &r, trial);
-        struct verdict v = judge(&p, &k);
+        struct nb_bias bias;
+        const struct nb_accuracy a = soft_accuracy(&k, &p, &bias);
         const struct nb_formula *f = &p.c.formula;
-        cr_expect(!(fabs(v.a.bias_sigma) > 6),
+        cr_expect(!(fabs(a.bias_sigma) > 6),
                   "op %u %s %lldx%lld affine %u cast %u offset %u root %u variance %u lanes %d: %.1f sigma, bias %.3f "
                   "u (expected %.3f +- "
                   "%.3f), last rounding %.4f ulp, sd %.3f",
                   p.c.op, nb_formats[p.c.dtype].name, (long long)p.in.rows, (long long)p.in.cols, f->affine, f->cast,
-                  f->weight_offset, f->root, p.c.variance, k.lanes, v.a.bias_sigma, v.a.bias_large_u,
-                  v.bias.expected / nb_formats[p.c.dtype].unit_roundoff,
-                  v.bias.systematic / nb_formats[p.c.dtype].unit_roundoff, v.a.rounding_ulp, v.a.rounding_sd_ulp);
-        if (!isnan(v.a.bias_sigma)) worst = fmax(worst, fabs(v.a.bias_sigma));
+                  f->weight_offset, f->root, p.c.variance, k.lanes, a.bias_sigma, a.bias_large_u,
+                  bias.expected / nb_formats[p.c.dtype].unit_roundoff,
+                  bias.systematic / nb_formats[p.c.dtype].unit_roundoff, a.rounding_ulp, a.rounding_sd_ulp);
+        if (!isnan(a.bias_sigma)) worst = fmax(worst, fabs(a.bias_sigma));
     }
     cr_expect(worst > 0.5, "sigma is no figure of speech: chance shows in it");
 }
@@ -292,11 +282,12 @@ Test(accuracy, stagnation_is_predicted_and_not_taken_for_truncation) {
     struct soft_kernel k = {.lanes = 1};
     problem_init(&p, NB_OP_RMSNORM, NB_F32, 16, 65536);
     problem_fill_normal(&p, 0, 1, 77);
-    struct verdict v = judge(&p, &k);
+    struct nb_bias bias;
+    const struct nb_accuracy a = soft_accuracy(&k, &p, &bias);
     const double u = 0x1p-24;
-    cr_expect(v.a.bias_large_u > 20, "a sum of 65536 squares one by one stays behind: %.1f u", v.a.bias_large_u);
-    cr_expect_float_eq(v.a.bias_large_u, v.bias.expected / u, 0.35 * v.bias.expected / u);
-    cr_expect(fabs(v.a.bias_sigma) < 6);
+    cr_expect(a.bias_large_u > 20, "a sum of 65536 squares one by one stays behind: %.1f u", a.bias_large_u);
+    cr_expect_float_eq(a.bias_large_u, bias.expected / u, 0.35 * bias.expected / u);
+    cr_expect(fabs(a.bias_sigma) < 6);
 }
 
 Test(accuracy, nothing_is_predicted_where_the_statistics_are_of_low_precision) {
@@ -305,5 +296,5 @@ Test(accuracy, nothing_is_predicted_where_the_statistics_are_of_low_precision) {
     problem_init(&p, NB_OP_RMSNORM, NB_BF16, 64, 384);
     problem_fill_normal(&p, 0, 1, 78);
     p.c.stats_dtype = NB_STATS_X;
-    cr_expect(isnan(judge(&p, &k).a.bias_sigma));
+    cr_expect(isnan(soft_accuracy(&k, &p, NULL).bias_sigma));
 }

@@ -214,6 +214,7 @@ static void soft_row(const struct soft_kernel *k, const struct problem *p, struc
 
 struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias) {
     struct nb_accuracy a;
+    struct nb_bias own;
     struct nb_bound b released_by(nb_bound_release);
     struct nb_design d;
     const int64_t cols = p->c.shape.cols;
@@ -234,6 +235,7 @@ struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct probl
         nb_accuracy_row(sum, r, cols, &values);
     }
     nb_accuracy_finish(sum, &a);
+    if (!bias) bias = &own;
     nb_bias_predict(&b, bias);
     nb_accuracy_judge_bias(&a, p->in.dtype, bias);
     return a;

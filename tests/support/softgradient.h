@@ -55,5 +55,5 @@ struct soft_kernel {
     bool flushes;  /* subnormal outputs become 0 */
 };
 
-/* Of all rows (of all ops but DyT and BatchNorm), by the oracle and the bound. */
+/* Of all rows (of all ops but DyT and BatchNorm), by the oracle and the bound. bias may be null. */
 struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias);
