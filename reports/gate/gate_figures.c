@@ -41,16 +41,12 @@ static int by_badness(const void *left, const void *right, void *cases) {
 
 static size_t n_launches(const struct nb_gate_case *c) { return c->launches.n_screen + c->launches.n_confirm; }
 
-static double launch_at(const struct nb_gate_evidence *e, size_t i) {
-    return i < e->n_screen ? e->screen[i].ratio : e->confirm[i - e->n_screen].ratio;
-}
-
 /* The case's launches drawn again with replacement, and their median. */
 static double redrawn(const struct nb_gate_case *c, uint64_t *state, double *drawn) {
     const size_t n = n_launches(c);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        const double value = launch_at(&c->launches, (size_t)(nb_random_next(state) % n));
+        const double value = c->launches.launches[nb_random_next(state) % n].ratio;
         if (isfinite(value)) drawn[kept++] = value;
     }
     return kept ? nb_median(drawn, kept) : log(c->judgement.ratio.value);
@@ -201,8 +197,8 @@ static cJSON *case_to_json(const struct nb_gate *g, const struct nb_gate_case *c
     if (!nb_gate_is_judged(c)) return json;
     nb_json_add_members(json, judgement_members, &c->judgement);
     cJSON_AddBoolToObject(json, "chunked", c->chunked);
-    add_launches(json, "screen", c->launches.screen, c->launches.n_screen);
-    add_launches(json, "confirm", c->launches.confirm, c->launches.n_confirm);
+    add_launches(json, "screen", c->launches.launches, c->launches.n_screen);
+    add_launches(json, "confirm", c->launches.launches + c->launches.n_screen, c->launches.n_confirm);
     return json;
 }
 

@@ -203,24 +203,20 @@ struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct 
                                    const struct nb_gate_rule *rule, double effect, int draws, uint64_t seed) {
     const size_t n_screen = (size_t)plan->screen_launches, n_confirm = 2 * (size_t)plan->confirm_launches;
     const double scale = c->launch_sd > 0 ? calibration_sd(c, plan->blocks) / c->launch_sd : 1;
-    const struct nb_gate_evidence e = {.screen = nb_alloc(n_screen, sizeof *e.screen),
-                                       .confirm = nb_alloc(n_confirm, sizeof *e.confirm),
-                                       .n_screen = n_screen,
-                                       .n_confirming = 1};
+    const struct nb_gate_evidence e = {
+        .launches = nb_alloc(n_screen + n_confirm, sizeof *e.launches), .n_screen = n_screen, .n_confirming = 1};
     const double share = pow(60.0 / (double)(n_screen + n_confirm), 2);
     int pass[2] = {0}, regression[2] = {0};
     assert(c->n_residuals > 0 && draws > 0);
     if (share < 1) draws = (int)fmax(fmin(draws, 60), share * draws);
     for (int d = 0; d < draws; d++)
         for (int there = 0; there < 2; there++) {
-            draw_launches(e.screen, n_screen, c, scale, there ? effect : 0, &seed);
-            draw_launches(e.confirm, n_confirm, c, scale, there ? effect : 0, &seed);
+            draw_launches(e.launches, n_screen + n_confirm, c, scale, there ? effect : 0, &seed);
             const enum nb_verdict v = simulate(&e, plan, rule);
             pass[there] += v == NB_VERDICT_PASS || v == NB_VERDICT_IMPROVED;
             regression[there] += v == NB_VERDICT_REGRESSION;
         }
-    free(e.screen);
-    free(e.confirm);
+    free(e.launches);
     return (struct nb_gate_power){.pass_same = (double)pass[0] / draws,
                                   .regression_same = (double)regression[0] / draws,
                                   .regression_effect = (double)regression[1] / draws,

@@ -312,7 +312,7 @@ void nb_gate_release(struct nb_gate *g) {
     for (size_t i = 0; i < g->n_cases; i++) {
         free(g->cases[i].key);
         for (int b = 0; b < NB_N_BUILDS; b++) free(g->cases[i].arm_keys[b]);
-        nb_free_all(g->cases[i].parts, g->cases[i].launches.screen, g->cases[i].launches.confirm);
+        nb_free_all(g->cases[i].parts, g->cases[i].launches.launches);
     }
     free(g->cases);
     if (g->floors) nb_floors_release(g->floors);

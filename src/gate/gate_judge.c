@@ -30,9 +30,9 @@ static const char *const names[NB_N_VERDICTS] = {
 const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? names[v] : "?"; }
 
 void nb_gate_evidence_add(struct nb_gate_evidence *e, enum nb_gate_stage stage, const struct nb_gate_launch *launch) {
-    struct nb_gate_launch **list = stage == NB_GATE_SCREEN ? &e->screen : &e->confirm;
-    size_t *n = stage == NB_GATE_SCREEN ? &e->n_screen : &e->n_confirm;
-    *NB_PUSH(*list, *n) = *launch;
+    size_t n = e->n_screen + e->n_confirm;
+    *NB_PUSH(e->launches, n) = *launch;
+    ++*(stage == NB_GATE_SCREEN ? &e->n_screen : &e->n_confirm);
 }
 
 /* ---- launch values -------------------------------------------------------------------------------------------------- */
@@ -49,21 +49,19 @@ struct values {
     size_t n;
 };
 
-static void add_values(struct values *out, const struct nb_gate_launch *launches, size_t n, enum member m) {
-    for (size_t i = 0; i < n; i++) {
-        const double value = member_of(&launches[i], m);
-        if (isfinite(value)) out->v[out->n++] = value;
-    }
-}
-
 static void values_release(struct values *values) { free(values->v); }
 
-/* Of all launches. */
-static struct values all_values(const struct nb_gate_evidence *e, enum member m) {
-    struct values out = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
-    add_values(&out, e->screen, e->n_screen, m);
-    add_values(&out, e->confirm, e->n_confirm, m);
+static struct values values_of(const struct nb_gate_launch *launches, size_t n, enum member m) {
+    struct values out = {.v = nb_alloc(n + 1, sizeof *out.v)};
+    for (size_t i = 0; i < n; i++) {
+        const double value = member_of(&launches[i], m);
+        if (isfinite(value)) out.v[out.n++] = value;
+    }
     return out;
+}
+
+static struct values all_values(const struct nb_gate_evidence *e, enum member m) {
+    return values_of(e->launches, e->n_screen + e->n_confirm, m);
 }
 
 static double median_of(const struct nb_gate_evidence *e, enum member m) {
@@ -115,7 +113,7 @@ static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
     for (int layout = 0; layout < 64; layout++) {
         one.n = 0;
         for (size_t i = 0; i < n; i++) {
-            const struct nb_gate_launch *l = i < e->n_screen ? &e->screen[i] : &e->confirm[i - e->n_screen];
+            const struct nb_gate_launch *l = &e->launches[i];
             if (l->layout == layout && isfinite(l->ratio)) one.v[one.n++] = l->ratio;
         }
         if (one.n < 3) continue;
@@ -200,8 +198,7 @@ static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule
 static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                          struct nb_gate_judgement *out) {
     const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
-    struct values fresh released_by(values_release) = {.v = nb_alloc(e->n_confirm + 1, sizeof(double))};
-    add_values(&fresh, e->confirm, e->n_confirm, RATIO);
+    struct values fresh released_by(values_release) = values_of(e->launches + e->n_screen, e->n_confirm, RATIO);
     const struct nb_interval ln = bounds(&fresh, rule->run_level * fail_share[e->stage] / k);
     out->confirmed = nb_interval_exp(ln);
     return ln.low > log1p(rule->fail_margin);
@@ -210,8 +207,8 @@ static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_
 /* Does the last stage's own data still point to a regression? Then a PASS would come too early. */
 static bool still_suspicious(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule) {
     const bool screening = e->stage == NB_GATE_SCREEN;
-    struct values v released_by(values_release) = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
-    add_values(&v, screening ? e->screen : e->confirm, screening ? e->n_screen : e->n_confirm, RATIO);
+    struct values v released_by(values_release) =
+        values_of(e->launches + (screening ? 0 : e->n_screen), screening ? e->n_screen : e->n_confirm, RATIO);
     return bounds(&v, rule->screen_level).low > log1p(rule->fail_margin);
 }
 
@@ -257,11 +254,11 @@ static size_t take_those_in(enum nb_state state, const struct nb_gate_launch *fr
 static struct nb_gate_evidence in_one_state(const struct nb_gate_evidence *e, struct nb_gate_launch *launches,
                                             enum nb_state *state) {
     struct nb_gate_evidence s = *e;
-    *state = e->n_confirm > 0 ? nb_gate_state_of(e->confirm, e->n_confirm) : nb_gate_state_of(e->screen, e->n_screen);
-    s.screen = launches;
-    s.confirm = launches + e->n_screen;
-    s.n_screen = take_those_in(*state, e->screen, e->n_screen, launches);
-    s.n_confirm = take_those_in(*state, e->confirm, e->n_confirm, launches + e->n_screen);
+    const struct nb_gate_launch *confirm = e->launches + e->n_screen;
+    *state = e->n_confirm > 0 ? nb_gate_state_of(confirm, e->n_confirm) : nb_gate_state_of(e->launches, e->n_screen);
+    s.launches = launches;
+    s.n_screen = take_those_in(*state, e->launches, e->n_screen, launches);
+    s.n_confirm = take_those_in(*state, confirm, e->n_confirm, launches + s.n_screen);
     return s;
 }
 

@@ -55,7 +55,7 @@ struct nb_gate_launch {
 enum nb_gate_stage { NB_GATE_SCREEN, NB_GATE_CONFIRM_1, NB_GATE_CONFIRM_2, NB_N_GATE_STAGES };
 
 struct nb_gate_evidence {
-    struct nb_gate_launch *screen, *confirm; /* confirm: fresh launches alone */
+    struct nb_gate_launch *launches; /* of screening, then the fresh ones of confirmation */
     size_t n_screen, n_confirm;
     enum nb_gate_stage stage; /* the last that is complete */
     size_t n_planned;         /* fresh launches that confirmation would have in all */
@@ -63,7 +63,7 @@ struct nb_gate_evidence {
     int ended_by;             /* the signal that ended the run; 0: no time was left */
 };
 
-/* One launch more of a stage, to a list that the caller frees. */
+/* One launch more of the stage that is under way, to a list that the caller frees. */
 void nb_gate_evidence_add(struct nb_gate_evidence *e, enum nb_gate_stage stage, const struct nb_gate_launch *launch);
 
 struct nb_gate_judgement {

@@ -180,7 +180,7 @@ enum { FAR_BLOCKS = 10, FAR_SHORTER = 10 };
 static bool is_far(const struct nb_gate_case *c) {
     const double far = log(NB_GATE_FAR);
     for (size_t i = 0; i < c->launches.n_screen; i++)
-        if (!(c->launches.screen[i].ratio > far && c->launches.screen[i].ratio_min > far)) return false;
+        if (!(c->launches.launches[i].ratio > far && c->launches.launches[i].ratio_min > far)) return false;
     return c->launches.n_screen > 0;
 }
 

@@ -170,10 +170,7 @@ static int run_trial(struct self_test *s, size_t case_index, bool powered) {
     }
     const bool is_whole = result == 0 && count_open(contenders, n) == 0;
     for (int i = 0; i < n && is_whole; i++) keep_result(s, case_index, &contenders[i], powered, nb_now_s() - start);
-    for (int i = 0; i < n; i++) {
-        free(contenders[i].launches.screen);
-        free(contenders[i].launches.confirm);
-    }
+    for (int i = 0; i < n; i++) free(contenders[i].launches.launches);
     s->out->trial++;
     s->total -= end - s->done;
     return result;

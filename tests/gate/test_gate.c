@@ -207,7 +207,7 @@ Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
 Test(gate, a_candidate_far_beyond_any_margin_is_timed_by_fewer_pairs) {
     struct nb_gate_launch screen[2] = {{.ratio = log(3), .ratio_min = log(2.5)},
                                        {.ratio = log(2.2), .ratio_min = log(2.1)}};
-    struct nb_gate_case c = {.launches.screen = screen};
+    struct nb_gate_case c = {.launches.launches = screen};
     cr_expect(!is_far(&c), "nothing is known yet");
     c.launches.n_screen = 2;
     cr_expect(is_far(&c));

@@ -39,12 +39,12 @@ static void make(struct nb_gate_launch *launches, size_t n, const struct world *
 
 /* A whole gate of one case, stage by stage. */
 static struct nb_gate_judgement gate(const struct world *w, uint64_t *state) {
-    struct nb_gate_launch screen[SCREEN], confirm[2 * CONFIRM];
+    struct nb_gate_launch launches[SCREEN + 2 * CONFIRM];
     struct nb_gate_judgement j;
-    make(screen, SCREEN, w, state);
-    make(confirm, 2 * CONFIRM, w, state);
+    make(launches, SCREEN, w, state);
+    make(launches + SCREEN, 2 * CONFIRM, w, state);
     struct nb_gate_evidence e = {
-        .screen = screen, .confirm = confirm, .n_screen = SCREEN, .n_planned = 2 * CONFIRM, .n_confirming = 1 + w->k};
+        .launches = launches, .n_screen = SCREEN, .n_planned = 2 * CONFIRM, .n_confirming = 1 + w->k};
     nb_gate_judge(&e, &nb_gate_rule_default, &j);
     for (int stage = NB_GATE_CONFIRM_1; stage < NB_N_GATE_STAGES && j.verdict == NB_VERDICT_NONE; stage++) {
         e.stage = (enum nb_gate_stage)stage;
@@ -169,7 +169,7 @@ Test(gate_judge, out_of_time_is_never_a_pass_for_what_was_suspected) {
     struct world w = {.effect = 0.02};
     uint64_t state = 71;
     make(screen, SCREEN, &w, &state);
-    struct nb_gate_evidence e = {.screen = screen, .n_screen = SCREEN, .n_confirming = 1};
+    struct nb_gate_evidence e = {.launches = screen, .n_screen = SCREEN, .n_confirming = 1};
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
     cr_expect(j.flagged);
     cr_expect_eq(j.verdict, NB_VERDICT_INCONCLUSIVE);

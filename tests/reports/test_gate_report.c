@@ -35,15 +35,15 @@ static struct nb_gate_case *add_case(const char *key, enum nb_verdict verdict, c
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
 static void time_case(struct nb_gate_case *c, double ratio, double control) {
-    c->launches.screen = nb_alloc(N_LAUNCHES, sizeof *c->launches.screen);
+    c->launches.launches = nb_alloc(N_LAUNCHES, sizeof *c->launches.launches);
     c->launches.n_screen = N_LAUNCHES;
     for (int i = 0; i < N_LAUNCHES; i++)
-        c->launches.screen[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
-                                                        .control = log(control),
-                                                        .ratio_min = log(ratio),
-                                                        .order_effect = NAN,
-                                                        .preempted = 0.01};
-    const struct nb_gate_evidence e = {.screen = c->launches.screen, .n_screen = N_LAUNCHES, .n_confirming = 1};
+        c->launches.launches[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
+                                                          .control = log(control),
+                                                          .ratio_min = log(ratio),
+                                                          .order_effect = NAN,
+                                                          .preempted = 0.01};
+    const struct nb_gate_evidence e = {.launches = c->launches.launches, .n_screen = N_LAUNCHES, .n_confirming = 1};
     nb_gate_judge(&e, &nb_gate_rule_default, &c->judgement);
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
 }
@@ -193,7 +193,7 @@ Test(gate_report, two_launches_have_neither_an_interval_nor_an_effect_that_they_
     struct nb_gate_case *c = add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "");
     time_case(c, 1.05, 1);
     c->launches.n_screen = 2;
-    const struct nb_gate_evidence e = {.screen = c->launches.screen, .n_screen = 2, .n_confirming = 1};
+    const struct nb_gate_evidence e = {.launches = c->launches.launches, .n_screen = 2, .n_confirming = 1};
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &c->judgement);
     nb_gate_decide(c, c->judgement.verdict, "%s", c->judgement.reason);
     char *table = print("table"), *json = print("json");
