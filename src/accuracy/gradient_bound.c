@@ -348,7 +348,7 @@ static void set_own(struct nb_gradient_bound *b, const struct nb_oracle *own) {
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
                             const struct nb_oracle *own, int64_t chain, int64_t column_chain, bool flushes) {
-    *b = (struct nb_gradient_bound){.c = c, .g = g, .chain = chain, .column_chain = column_chain, .flushes = flushes};
+    *b = (struct nb_gradient_bound){.c = c, .g = g, .chain = chain};
     init_arithmetic(&b->rows, c, g, chain, flushes);
     init_arithmetic(&b->columns, c, g, column_chain, flushes);
     b->low_precision = b->rows.low_precision;

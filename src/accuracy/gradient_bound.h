@@ -36,8 +36,7 @@ struct nb_gradient_arithmetic {
 struct nb_gradient_bound {
     const struct nb_case *c;
     const struct nb_gradient *g;
-    int64_t chain, column_chain;
-    bool flushes;       /* NB_FLAG_FLUSHES */
+    int64_t chain;
     bool low_precision; /* every intermediate rounded to x's dtype (NB_STATS_X) */
     struct nb_gradient_arithmetic rows, columns;
     double on_g, on_mean_g, on_pull; /* relative errors of the roundings that the terms of dx pass */
