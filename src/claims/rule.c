@@ -15,7 +15,7 @@
 
 /* ---- groups: the figures on one side of a comparison, such as all shapes of one width, and the gap between two such sides ---- */
 
-struct rule_group {                    /* zero-initialise */
+struct rule_group {
     const struct nb_finding **figures; /* that have a value */
     size_t n;
     const char *missing; /* why some have none, or no interval; or null */
@@ -25,12 +25,6 @@ struct rule_gap {
     struct nb_interval value;
     int n_launches;
 };
-
-static void rule_group_add(struct rule_group *g, const struct nb_finding *f) {
-    if (f->reason) g->missing = f->reason;
-    if (isnan(f->value.value)) return;
-    *NB_PUSH(g->figures, g->n) = f;
-}
 
 static void rule_group_release(struct rule_group *g) {
     free(g->figures);
@@ -198,14 +192,27 @@ static const char *unit_of_gap(const struct nb_rule *rule, const struct nb_findi
     return rule->relative ? "share" : strcmp(unit, "share") == 0 ? "points" : unit;
 }
 
+/* Those of a step, or where step is null those that have the value `tag` of the rule's axis. */
+static struct rule_group group_of(const struct nb_rule *rule, const struct nb_findings *findings,
+                                  const struct nb_selector *step, const char *tag, const char *relaxed,
+                                  const char *value) {
+    struct rule_group g = {0};
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct nb_finding *f = &findings->items[i];
+        const char *own = step ? NULL : nb_finding_get(f, rule->across);
+        if (!takes(rule, f, relaxed, value)) continue;
+        if (step ? !nb_selector_takes(step, f, NULL) : !own || strcmp(own, tag) != 0) continue;
+        if (f->reason) g.missing = f->reason;
+        if (!isnan(f->value.value)) *NB_PUSH(g.figures, g.n) = f;
+    }
+    return g;
+}
+
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
     struct rule_group *groups freed = nb_alloc(rule->n_steps, sizeof *groups);
     for (size_t s = 0; s < rule->n_steps; s++)
-        for (size_t i = 0; i < findings->n; i++)
-            if (takes(rule, &findings->items[i], relaxed, value) &&
-                nb_selector_takes(&rule->steps[s], &findings->items[i], NULL))
-                rule_group_add(&groups[s], &findings->items[i]);
+        groups[s] = group_of(rule, findings, &rule->steps[s], NULL, relaxed, value);
     for (size_t s = 1; s < rule->n_steps; s++) {
         const struct rule_gap gap = rule_gap_of(&groups[s], &groups[s - 1]);
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value, unit_of_gap(rule, findings));
@@ -228,17 +235,6 @@ static const char *next_value(const struct nb_rule *rule, const struct nb_findin
         if (!known) return tag;
     }
     return NULL;
-}
-
-static struct rule_group group_at(const struct nb_rule *rule, const struct nb_findings *findings, const char *tag,
-                                  const char *relaxed, const char *value) {
-    struct rule_group g = {0};
-    for (size_t i = 0; i < findings->n; i++) {
-        const char *own = nb_finding_get(&findings->items[i], rule->across);
-        if (own && strcmp(own, tag) == 0 && takes(rule, &findings->items[i], relaxed, value))
-            rule_group_add(&g, &findings->items[i]);
-    }
-    return g;
 }
 
 struct extremes { /* of groups of one axis */
@@ -277,7 +273,7 @@ static void apply_spread(const struct nb_rule *rule, const struct nb_findings *f
     size_t n = 0, n_known = 0;
     while ((tag = next_value(rule, findings, seen, n, relaxed, value))) {
         seen[n++] = tag;
-        groups[n_known] = group_at(rule, findings, tag, relaxed, value);
+        groups[n_known] = group_of(rule, findings, NULL, tag, relaxed, value);
         if (groups[n_known].missing) why = groups[n_known].missing;
         n_known += groups[n_known].n > 0;
     }
