@@ -21,8 +21,8 @@ struct timed_cases { /* records of one experiment, each with its tags in a findi
 };
 
 struct compare {
-    struct nb_sides pair, and; /* and: times of a second pair that are added, such as those of the backward pass */
-    bool has_and;
+    struct nb_sides pair,
+        and; /* and: times of a second pair that are added, such as those of the backward pass; no axes: there is none */
     double share;
     struct nb_selector tags; /* tags of its own: axis and one value */
 };
@@ -39,9 +39,7 @@ static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) 
     static const struct nb_field fields[] = {
         {NB_FIELD(MEMBER, struct nb_sides, of), .required = true, .read = nb_selector_read},
         {NB_FIELD(MEMBER, struct nb_sides, against), .required = true, .read = nb_selector_read}};
-    struct compare *c = into;
-    c->has_and = true;
-    return nb_fields_read(file, node, fields, 2, "\"and\"", &c->and);
+    return nb_fields_read(file, node, fields, 2, "\"and\"", &((struct compare *)into)->and);
 }
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
@@ -265,7 +263,7 @@ static void add_figure(struct nb_findings *out, const char *name, double share, 
 static void add_pair(struct nb_findings *out, const struct place *at, const struct nb_sample_table *samples) {
     struct timed_pair p released_by(timed_pair_release) = measure(at->cases, samples, at->of, at->against);
     const double s = at->by->share;
-    if (at->by->has_and) {
+    if (at->by->and.of.axes) {
         struct timed_pair first released_by(timed_pair_release) = p;
         struct timed_pair q released_by(timed_pair_release) = partner(at->cases, samples, &at->by->and, at->of);
         p = join(&first, &q);

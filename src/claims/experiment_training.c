@@ -15,17 +15,16 @@ static void tag(void *finding, const char *axis, const char *value) { nb_finding
 
 static const char *add_arm(struct nb_training *t, const char *common, const char *words, char *reason, size_t n) {
     struct nb_model_arm arm;
-    struct nb_strbuf text = {0};
+    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     const char *wrong = nb_model_arm_parse(&arm, common, words, reason, n);
     if (wrong) return wrong;
     nb_model_arm_print(&arm, &text);
-    for (size_t j = 0; j < t->n_arms; j++)
-        if (strcmp(t->arms[j], text.text) == 0) {
+    for (size_t j = 0; j < t->arms.n; j++)
+        if (strcmp(t->arms.items[j], text.text) == 0) {
             snprintf(reason, n, "two arms are '%s'", text.text);
-            nb_strbuf_release(&text);
             return reason;
         }
-    t->arms[t->n_arms++] = text.text;
+    nb_strings_add(&t->arms, text.text);
     if (t->workload) nb_model_arm_complete(&arm, t->workload);
     struct nb_finding *tags = nb_findings_add_exact(&t->tags, "arm", "", 0);
     nb_finding_tag(tags, "workload", t->workload_name);
@@ -34,10 +33,7 @@ static const char *add_arm(struct nb_training *t, const char *common, const char
 }
 
 static void release_arms(struct nb_training *t) {
-    for (size_t i = 0; i < t->n_arms; i++) free(t->arms[i]);
-    free(t->arms);
-    t->arms = NULL;
-    t->n_arms = 0;
+    nb_strings_release(&t->arms);
     nb_findings_release(&t->tags);
 }
 
@@ -46,7 +42,6 @@ static const char *complete_arms(struct nb_training *t, const char *on_cpu, char
     char *common freed = nb_textf("%s %s", t->common ? t->common : "", on_cpu ? on_cpu : "");
     const char *wrong = NULL;
     release_arms(t);
-    t->arms = nb_alloc(t->words.n, sizeof *t->arms);
     for (size_t i = 0; i < t->words.n && !wrong; i++) wrong = add_arm(t, common, t->words.items[i], reason, n);
     return wrong;
 }
@@ -121,8 +116,8 @@ static const char *training_refuses(const struct nb_experiment *e) {
 }
 
 static void add_to_plan(const struct nb_training *t, struct nb_torch_plan *plan) {
-    for (size_t i = 0; i < t->n_arms && t->workload; i++)
-        nb_torch_plan_add(plan, t->measure, t->workload, t->steps, t->seeds, t->arms[i]);
+    for (size_t i = 0; i < t->arms.n && t->workload; i++)
+        nb_torch_plan_add(plan, t->measure, t->workload, t->steps, t->seeds, t->arms.items[i]);
 }
 
 static void training_torch(const struct nb_experiment *e, struct nb_torch_plan *plan, const char *device) {
@@ -144,7 +139,7 @@ static double minutes_of(const struct nb_training *t) {
 static void training_describe(const struct nb_experiment *e, struct nb_strbuf *out) {
     const struct nb_training *t = e->own;
     nb_strbuf_addf(out, "%s of %s in PyTorch, %zu arms: about %.0f min on two cores", t->measure_name, t->workload_name,
-                   t->n_arms, minutes_of(t));
+                   t->arms.n, minutes_of(t));
 }
 
 /* Without PyTorch's answers every reading says what is needed, whatever its figures would be called. */

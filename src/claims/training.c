@@ -145,7 +145,7 @@ static void take_tags(struct nb_finding *f, const struct nb_finding *tags) {
 static void add(const struct sink *s, const struct figure *k, int of, int against) {
     const struct nb_training *t = s->t;
     const struct nb_torch_question q = {t->measure, t->workload_name, t->steps};
-    const char *of_text = t->arms[of], *against_text = against == NO_ARM ? NULL : t->arms[against];
+    const char *of_text = t->arms.items[of], *against_text = against == NO_ARM ? NULL : t->arms.items[against];
     struct nb_torch_figure figure = {.value = NB_NO_INTERVAL, .reason = s->why};
     if (s->results)
         figure = nb_torch_figure_of(s->results, &q, of_text, against_text, k->value, k->context, k->logarithmic);
@@ -179,14 +179,14 @@ static bool is_pair(const struct nb_training *t, const struct nb_sides *p, size_
 static void add_pairs(const struct sink *s, const struct figure *kinds, size_t n) {
     const struct nb_training *t = s->t;
     for (size_t p = 0; p < t->n_pairs; p++)
-        for (size_t of = 0; of < t->n_arms; of++)
-            for (size_t against = 0; against < t->n_arms; against++)
+        for (size_t of = 0; of < t->arms.n; of++)
+            for (size_t against = 0; against < t->arms.n; against++)
                 for (size_t k = 0; k < n && is_pair(t, &t->pairs[p], of, against); k++)
                     add(s, &kinds[k], (int)of, (int)against);
 }
 
 static void add_arms(const struct sink *s, const struct figure *kinds, size_t n) {
-    for (size_t of = 0; of < s->t->n_arms; of++)
+    for (size_t of = 0; of < s->t->arms.n; of++)
         for (size_t k = 0; k < n; k++) add(s, &kinds[k], (int)of, NO_ARM);
 }
 

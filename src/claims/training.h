@@ -17,9 +17,8 @@ struct nb_training {
     struct nb_strings words;                  /* of each arm, as the file has them */
     const struct nb_model_workload *workload; /* null: there is none of the name */
     enum nb_torch_measure measure;
-    int steps, seeds; /* of a course; seeds 0: as usual */
-    char **arms;      /* the one text of each, of the device that they run on */
-    size_t n_arms;
+    int steps, seeds;        /* of a course; seeds 0: as usual */
+    struct nb_strings arms;  /* the one text of each, of the device that they run on */
     struct nb_findings tags; /* of each arm: its axes, in a finding of its own */
     struct nb_sides *pairs;  /* of arms alike on every axis but those that both selectors name */
     size_t n_pairs;

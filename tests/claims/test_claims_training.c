@@ -224,14 +224,14 @@ Test(claims_training, a_gradient_that_vanished_altogether_is_a_share_of_nothing)
 static bool is_padded(const char *arm) { return strstr(arm, " padded") != NULL; }
 
 static cJSON *answer_of(const struct nb_training *t, int arm, int seed, double padded) {
-    const double loss = (2 + 0.3 * seed) * (is_padded(t->arms[arm]) ? padded : 1);
+    const double loss = (2 + 0.3 * seed) * (is_padded(t->arms.items[arm]) ? padded : 1);
     struct nb_strbuf text released_by(nb_strbuf_release) = {0};
     nb_strbuf_addf(
         &text,
         "{\"request\":{\"measure\":\"course\",\"workload\":\"%s\",\"round\":%d,\"steps\":%d,\"arms\":[\"%s\"]},"
         "\"status\":\"ok\",\"arms\":[{\"arm\":\"%s\",\"final_loss\":%g,\"unseen_loss\":%g,\"failed_steps\":0,"
         "\"wanted_steps\":%d}]}",
-        t->workload_name, seed, t->steps, t->arms[arm], t->arms[arm], loss, loss, t->steps);
+        t->workload_name, seed, t->steps, t->arms.items[arm], t->arms.items[arm], loss, loss, t->steps);
     cJSON *answer = cJSON_Parse(text.text);
     return answer;
 }
@@ -249,7 +249,7 @@ static enum nb_claim_verdict learning_judged(double padded, double noise) {
     cr_assert_not_null(r);
     const struct nb_training *t = claims.items[0].experiments[r->experiment].own;
     for (int seed = 0; seed < 6; seed++)
-        for (size_t a = 0; a < t->n_arms; a++)
+        for (size_t a = 0; a < t->arms.n; a++)
             nb_torch_results_add(&results, answer_of(t, (int)a, seed, padded + noise * (seed - 2.5)));
     nb_training_find(t, &results, NULL, &findings);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_apply(&r->rules[i], &findings, NULL, NULL, &rulings);
