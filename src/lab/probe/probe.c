@@ -21,7 +21,7 @@
 
 /* ---- What is known so far, and answers ---- */
 
-void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
+static void probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
     *p = (struct nb_probe){.c = *c,
                            .entry = entry,
                            .dtype = (enum nb_dtype)c->dtype,
@@ -506,7 +506,7 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, st
     struct nb_strbuf summary released_by(nb_strbuf_release) = {0};
     cJSON *result = cJSON_CreateObject();
     struct nb_probe p;
-    nb_probe_init(&p, c, entry);
+    probe_init(&p, c, entry);
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0] && !p.failure; i++) {
         subjects[i](&p);
         if (worker) nb_worker_at(worker, at);

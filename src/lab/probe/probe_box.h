@@ -42,7 +42,6 @@ struct nb_probe {
     cJSON *answers;
 };
 
-void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry);
 /* One answer. value null: undetermined, and the evidence is the reason. confidence: "certain" where one output that differs disproves
  * every other answer, "strong" where several numbers fit one answer of a family, or what the limit of the trial is. */
 void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,

@@ -223,34 +223,29 @@ static bool is_consistent(const struct nb_box *b, int64_t row, int rounding) {
     return low <= high;
 }
 
-/* Rows that each rounding explains. */
-struct consistent {
-    int64_t rows[N_ROUNDINGS];
-};
-static struct consistent count_consistent(const struct nb_box *b) {
-    struct consistent n = {0};
+/* Rows that each rounding explains; n: zeros at first. */
+static void count_consistent(const struct nb_box *b, int64_t n[N_ROUNDINGS]) {
     for (int64_t r = 0; r < b->rows; r++)
-        for (int i = 0; i < N_ROUNDINGS; i++) n.rows[i] += is_consistent(b, r, i);
-    return n;
+        for (int i = 0; i < N_ROUNDINGS; i++) n[i] += is_consistent(b, r, i);
 }
 
 /* Null where none explains all rows, or several do. */
-static const char *rounding_of(const struct consistent *n, int64_t rows) {
+static const char *rounding_of(const int64_t n[N_ROUNDINGS], int64_t rows) {
     const char *name = NULL;
     for (int i = 0, explain = 0; i < N_ROUNDINGS; i++)
-        if (n->rows[i] == rows) name = explain++ ? NULL : roundings[i].name;
+        if (n[i] == rows) name = explain++ ? NULL : roundings[i].name;
     return name;
 }
 
 /* On numbers of full precision, or, where their mean is missed, on integers. */
-static void say_rounding(struct nb_probe *p, const struct consistent *normal, const struct consistent *integers,
+static void say_rounding(struct nb_probe *p, const int64_t normal[N_ROUNDINGS], const int64_t integers[N_ROUNDINGS],
                          int64_t rows) {
     const char *value = rounding_of(normal, rows);
-    const struct consistent *n = value ? normal : integers;
+    const int64_t *n = value ? normal : integers;
     nb_probe_say(
         p, "rounding", value ? value : rounding_of(integers, rows), "certain",
         "one factor explains all outputs of a row, rounded to nearest, in %lld of %lld rows; towards zero in %lld",
-        (long long)n->rows[TO_NEAREST], (long long)rows, (long long)n->rows[TO_ZERO]);
+        (long long)n[TO_NEAREST], (long long)rows, (long long)n[TO_ZERO]);
 }
 
 /* ---- the root ---- */
@@ -313,15 +308,16 @@ void nb_probe_root(struct nb_probe *p) {
     struct way ways[MAX_WAYS];
     struct nb_box b released_by(nb_box_release);
     const int64_t cols = integers_of[p->dtype].cols;
+    int64_t normal[N_ROUNDINGS] = {0}, integers[N_ROUNDINGS] = {0};
     const int n = ways_list(ways);
     if (nb_box_init(&b, p, ROWS, cols, 0) != 0) return;
     nb_box_fill_normal(&b, 0);
     if (nb_box_run(&b) != 0) return;
-    const struct consistent normal = count_consistent(&b);
+    count_consistent(&b, normal);
     fill_integers(&b);
     if (nb_box_run(&b) != 0) return;
-    const struct consistent integers = count_consistent(&b);
-    say_rounding(p, &normal, &integers, ROWS);
+    count_consistent(&b, integers);
+    say_rounding(p, normal, integers, ROWS);
     if (!is_variance_exact(p)) return;
     ways_test(ways, n, &b);
     const double error = largest_error(&b);

@@ -202,15 +202,11 @@ static void add_row(struct seen *seen, uint64_t seed, int64_t row, const struct 
     if (ulp->col >= 0) seen->max_ulp = fmax(seen->max_ulp, ulp->value);
 }
 
-static enum nb_family family(const struct prober *p) {
-    return p->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
-}
-
 /* -1 with t->reason when the kernel failed. */
 static int look(struct prober *p, double parameter, struct seen *seen) {
     *seen = (struct seen){.row = -1, .at.col = -1, .max_ulp = NAN};
     for (int s = 0; s < SEEDS; s++) {
-        nb_trial_load(p->t, &p->draws[s], family(p), parameter);
+        nb_trial_load(p->t, &p->draws[s], p->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE, parameter);
         if (nb_trial_run(p->t) != 0 || nb_row_score(p->t, p->scores) != 0) return -1;
         for (int64_t r = 0; r < p->t->in.rows; r++) add_row(seen, p->draws[s].seed, r, &p->scores[r]);
     }

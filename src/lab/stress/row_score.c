@@ -102,9 +102,8 @@ static double shared_noise(const struct nb_trial *t, const double *noise) {
     return sqrt(squares / (double)t->in.cols);
 }
 
-static void score_row(const struct nb_trial *t, const struct nb_bound *b, const struct row *r, int64_t row,
+static void score_row(const struct nb_trial *t, const struct nb_bound *b, struct row *r, int64_t row,
                       struct nb_row_score *s) {
-    const int64_t cols = t->in.cols;
     const struct nb_row_worst none = {.value = NAN, .col = -1};
     *s = (struct nb_row_score){.strange = none};
     for (int m = 0; m < NB_N_MEASURES; m++) s->worst[m] = none;
@@ -112,9 +111,8 @@ static void score_row(const struct nb_trial *t, const struct nb_bound *b, const 
     s->loss = nb_bound_row(b, row, r->want, r->tolerance);
     nb_input_noise(b->o, row, r->noise);
     row_magnitude(b->o, row, r->want, r->magnitude);
-    struct row floored = *r;
-    floored.noise_floor = shared_noise(t, r->noise);
-    for (int64_t i = 0; i < cols; i++) score_element(&floored, t->in.dtype, i, nb_trial_y(t, row, i), s);
+    r->noise_floor = shared_noise(t, r->noise);
+    for (int64_t i = 0; i < t->in.cols; i++) score_element(r, t->in.dtype, i, nb_trial_y(t, row, i), s);
     s->claimed = t->c.op == NB_OP_DYT || is_claimed(&r->range, t, nb_oracle_truth(b->o, row, 0));
     if (t->c.op != NB_OP_DYT) fit_gain(t, b->o, r, row, s);
     if ((s->loss == NB_LOSS_NONE || s->loss == NB_LOSS_UNBOUNDED) && s->n_nan + s->n_inf > 0) {

@@ -363,17 +363,13 @@ static int choose(struct search *s) {
             result = case_of(&list[i], c);
             const struct nb_record *harmed = result == 0 ? harm(s->q->results, c->variant) : NULL;
             if (result != 0 || is_known(s->searched, c)) continue;
-            if (c->backend == NB_BACKEND_CUDA) {
-                put_without_answer(s, c, NB_SKIPPED, "a search calls its kernel on the host's memory");
-                continue;
-            }
-            if (harmed) {
-                char *reason freed = nb_textf("not searched: %s in %s", nb_status_name(harmed->status), harmed->key);
-                put_without_answer(s, c, NB_SKIPPED, reason);
-                continue;
-            }
-            put_without_answer(s, c, NB_NOT_RUN, "the run ended before it"); /* its place, whenever its answer comes */
-            s->n++;
+            const bool is_away = c->backend == NB_BACKEND_CUDA, searched = !is_away && !harmed;
+            char *reason freed = is_away ? nb_strdup("a search calls its kernel on the host's memory")
+                                 : harmed
+                                     ? nb_textf("not searched: %s in %s", nb_status_name(harmed->status), harmed->key)
+                                     : nb_strdup("the run ended before it"); /* its place until its answer comes */
+            put_without_answer(s, c, searched ? NB_NOT_RUN : NB_SKIPPED, reason);
+            s->n += searched;
         }
     free(list);
     return result;
