@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All three formats are rounded the same way: scale by the spacing at the value (a power of two, so exact), let the double
- * unit round to an integer, scale back. That is one rounding, whatever the range, subnormals included. */
+/* All narrow formats are rounded the same way: scale by the spacing at the value (a power of two, so exact), round to an
+ * integer, scale back. That is one rounding, subnormals included; what the double does not show only breaks ties, or moves a
+ * value that stands on the grid to the side of it. */
 #include "src/core/dtype.h"
 
 #include <assert.h>
@@ -10,12 +11,6 @@
 
 #include "src/core/random.h"
 #include "src/core/twofold.h"
-
-const struct nb_format nb_formats[NB_N_DTYPES] = {
-    [NB_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1.fffffep127, 0x1p-126, 0x1p-149, 0x1.ffffffp127},
-    [NB_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 65504.0, 0x1p-14, 0x1p-24, 65520.0},
-    [NB_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1.fep127, 0x1p-126, 0x1p-133, 0x1.ffp127},
-};
 
 /* 2^e for exponents of normal doubles. */
 static double power_of_two(int e) { return nb_double_of((uint64_t)(e + 1023) << 52); }
@@ -38,49 +33,23 @@ float nb_f16_decode(uint16_t h) {
     return nb_float_of(sign | nb_float_bits(nb_float_of(rest << 13) * 0x1p112f));
 }
 
-uint16_t nb_f16_encode(double v) {
-    uint16_t sign = (uint16_t)(nb_double_bits(v) >> 48 & 0x8000);
-    if (isnan(v)) return sign | 0x7e00;
-    double r = fabs(nb_round_to(v, NB_F16));
-    if (isinf(r)) return sign | 0x7c00;
-    return (uint16_t)(sign | nb_float_bits((float)r * 0x1p-112f) >> 13);
-}
+uint16_t nb_f16_encode(double v) { return (uint16_t)nb_number_encode(nb_round_to(v, NB_F16), NB_NUM_F16); }
 
 float nb_bf16_decode(uint16_t h) { return nb_float_of((uint32_t)h << 16); }
 
-uint16_t nb_bf16_encode(double v) {
-    if (isnan(v)) return (uint16_t)((nb_double_bits(v) >> 48 & 0x8000) | 0x7fc0);
-    return (uint16_t)(nb_float_bits((float)nb_round_to(v, NB_BF16)) >> 16);
-}
+uint16_t nb_bf16_encode(double v) { return (uint16_t)nb_number_encode(nb_round_to(v, NB_BF16), NB_NUM_BF16); }
 
 double nb_get(const void *array, int64_t i, enum nb_dtype dtype) {
-    switch (dtype) {
-    case NB_F32:
-        return ((const float *)array)[i];
-    case NB_F16:
-        return nb_f16_decode(((const uint16_t *)array)[i]);
-    case NB_BF16:
-        return nb_bf16_decode(((const uint16_t *)array)[i]);
-    default:
-        assert(!"dtype");
-        return NAN;
-    }
+    if (dtype == NB_F32) return ((const float *)array)[i];
+    const uint16_t bits = ((const uint16_t *)array)[i];
+    return dtype == NB_F16 ? nb_f16_decode(bits) : nb_bf16_decode(bits);
 }
 
 void nb_set(void *array, int64_t i, enum nb_dtype dtype, double value) {
-    switch (dtype) {
-    case NB_F32:
+    if (dtype == NB_F32)
         ((float *)array)[i] = (float)value;
-        break;
-    case NB_F16:
-        ((uint16_t *)array)[i] = nb_f16_encode(value);
-        break;
-    case NB_BF16:
-        ((uint16_t *)array)[i] = nb_bf16_encode(value);
-        break;
-    default:
-        assert(!"dtype");
-    }
+    else
+        ((uint16_t *)array)[i] = dtype == NB_F16 ? nb_f16_encode(value) : nb_bf16_encode(value);
 }
 
 uint64_t nb_bits(const void *array, int64_t i, enum nb_dtype dtype) {
@@ -90,18 +59,14 @@ uint64_t nb_bits(const void *array, int64_t i, enum nb_dtype dtype) {
 
 /* ---- formats of the emulator ---- */
 
-/* All narrow formats are rounded the same way: scale by the spacing at the value (a power of two, so exact), round to an
- * integer, scale back. That is one rounding, subnormals included; what the double does not show only breaks ties, or moves a
- * value that stands on the grid to the side of it. */
-
 /* e4m3: the code for 480 is the NaN, and the tie at 464 goes to 448, whose significand is even. f64: its threshold, half a
  * spacing above the largest double, is no double. */
 const struct nb_format nb_numbers[NB_N_NUMBERS] = {
     [NB_NUM_F64] = {"f64", 8, 53, -1022, 1023, 0x1p-53, DBL_MAX, 0x1p-1022, 0x1p-1074, INFINITY},
     [NB_NUM_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1.fffffep127, 0x1p-126, 0x1p-149, 0x1.ffffffp127},
-    [NB_NUM_TF32] = {"tf32", 4, 11, -126, 127, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136, 0x1.ffep127},
     [NB_NUM_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 65504.0, 0x1p-14, 0x1p-24, 65520.0},
     [NB_NUM_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1.fep127, 0x1p-126, 0x1p-133, 0x1.ffp127},
+    [NB_NUM_TF32] = {"tf32", 4, 11, -126, 127, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136, 0x1.ffep127},
     [NB_NUM_E5M2] = {"e5m2", 1, 3, -14, 15, 0x1p-3, 57344.0, 0x1p-14, 0x1p-16, 61440.0},
     [NB_NUM_E4M3] = {"e4m3", 1, 4, -6, 8, 0x1p-4, 448.0, 0x1p-6, 0x1p-9, 0x1.d000000000001p8},
 };
@@ -128,14 +93,8 @@ int nb_number_parse(const char *text) {
 }
 
 int nb_dtype_parse(const char *text) {
-    const int number = nb_number_parse(text);
-    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
-        if (number == (int)nb_number_of((enum nb_dtype)dtype)) return dtype;
-    return -1;
-}
-
-enum nb_number nb_number_of(enum nb_dtype dtype) {
-    return dtype == NB_F32 ? NB_NUM_F32 : dtype == NB_F16 ? NB_NUM_F16 : NB_NUM_BF16;
+    const int dtype = nb_number_parse(text) - NB_NUM_F32;
+    return dtype >= 0 && dtype < NB_N_DTYPES ? dtype : -1;
 }
 
 bool nb_number_has_inf(enum nb_number number) { return number != NB_NUM_E4M3; }

@@ -19,7 +19,21 @@ struct nb_format {
     double max_finite, min_normal, min_subnormal;
     double overflow; /* reals from here on round to infinity: (2 - 2^-p) 2^emax */
 };
-extern const struct nb_format nb_formats[NB_N_DTYPES];
+
+/* What a design may be emulated in, the formats of tensors (enum nb_dtype) among them in their order. */
+enum nb_number {
+    NB_NUM_F64,
+    NB_NUM_F32,
+    NB_NUM_F16,
+    NB_NUM_BF16,
+    NB_NUM_TF32, /* f32's range, 11 bits of significand (NVIDIA tensor cores) */
+    NB_NUM_E5M2, /* OCP 8-bit formats (Micikevicius et al. 2022): e5m2 has infinities, */
+    NB_NUM_E4M3, /* e4m3 (the "fn" kind) has none: NaN beyond 448 */
+    NB_N_NUMBERS
+};
+extern const struct nb_format nb_numbers[NB_N_NUMBERS];                    /* bytes: of a stored element; tf32 4 */
+static const struct nb_format *const nb_formats = &nb_numbers[NB_NUM_F32]; /* by dtype */
+static inline enum nb_number nb_number_of(enum nb_dtype dtype) { return (enum nb_number)(NB_NUM_F32 + dtype); }
 
 /* "f32", "fp32", "float32", "float" ... -> enum nb_dtype, or -1. */
 int nb_dtype_parse(const char *text);
@@ -42,26 +56,12 @@ double nb_ulp(double y, enum nb_dtype dtype);
 
 /* ---- formats of the emulator ---- */
 
-/* Number formats beyond those that tensors are stored in: what a design may be emulated in, and how a real number is rounded to
- * each. All are held in double, exactly. */
-
-enum nb_number {
-    NB_NUM_F64,
-    NB_NUM_F32,
-    NB_NUM_TF32, /* f32's range, 11 bits of significand (NVIDIA tensor cores) */
-    NB_NUM_F16,
-    NB_NUM_BF16,
-    NB_NUM_E5M2, /* OCP 8-bit formats (Micikevicius et al. 2022): e5m2 has infinities, */
-    NB_NUM_E4M3, /* e4m3 (the "fn" kind) has none: NaN beyond 448 */
-    NB_N_NUMBERS
-};
-extern const struct nb_format nb_numbers[NB_N_NUMBERS]; /* bytes: of a stored element; tf32 4 */
+/* How a real number is rounded to each format. All are held in double, exactly. */
 
 enum nb_rounding { NB_ROUND_NEAREST, NB_ROUND_ZERO, NB_ROUND_STOCHASTIC, NB_N_ROUNDINGS };
 
 /* "f16", "fp16", "float16", "tf32", "e4m3", "float8_e4m3fn" ... -> enum nb_number, or -1. */
 int nb_number_parse(const char *text);
-enum nb_number nb_number_of(enum nb_dtype dtype);
 /* Has it infinities (else NaN stands for what is beyond the range)? */
 bool nb_number_has_inf(enum nb_number number);
 
