@@ -132,16 +132,10 @@ static void print_real(double value, struct nb_strbuf *out) {
     nb_strbuf_add(out, text);
 }
 
-static void print_shape(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->shape.text); }
-static void print_data(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->data); }
-static void print_dy(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->dy); }
 static void print_seed(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%llu", (unsigned long long)c->seed);
 }
-static void print_eps(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->eps_text); }
-static void print_params(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->params); }
 static void print_momentum(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->momentum, out); }
-static void print_k(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->k_text); }
 static void print_alpha(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->alpha, out); }
 static void print_stride(const struct nb_case *c, struct nb_strbuf *out) {
     if (c->pad == 0) nb_strbuf_add(out, "packed");
@@ -182,6 +176,7 @@ static bool updates_running(const struct nb_case *c) {
 static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && c->dtype != NB_F32 && is_forward(c); }
 
 #define NAMED(field) offsetof(struct nb_case, field), NULL, NULL
+#define TEXT(field, set) offsetof(struct nb_case, field), set, NULL
 const struct nb_axis nb_axes[] = {
     {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but copy", nb_op_names, NAMED(op), NULL},
     {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NAMED(pass), NULL},
@@ -202,14 +197,13 @@ const struct nb_axis nb_axes[] = {
      print_backend, NULL},
     {"shape", NB_AXIS_CELL, "1024x1024",
      "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
-     NULL, 0, set_shape, print_shape, NULL},
-    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy file", NULL, 0, set_data, print_data,
-     NULL},
+     NULL, TEXT(shape.text, set_shape), NULL},
+    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy file", NULL, TEXT(data, set_data), NULL},
     {"dy", NB_AXIS_CELL, NB_PARAMS_DRAWN,
      "backward: drawn (normal, or the file beside real rows), parallel (dy = x), or as data; a key names it unless drawn",
-     NULL, 0, set_dy, print_dy, nb_case_chooses_dy},
+     NULL, TEXT(dy, set_dy), nb_case_chooses_dy},
     {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, 0, set_seed, print_seed, NULL},
-    {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, 0, set_eps, print_eps, has_eps},
+    {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, TEXT(eps_text, set_eps), has_eps},
     {"eps_place", NB_AXIS_CELL, "inside", "sqrt(v + eps), sqrt(v) + eps, max(sqrt(v), eps)", nb_eps_place_names,
      NAMED(formula.eps_place), has_root},
     {"root", NB_AXIS_CELL, "mul_recip",
@@ -227,15 +221,15 @@ const struct nb_axis nb_axes[] = {
     {"params", NB_AXIS_CELL, NB_PARAMS_DRAWN,
      "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA), values(GAMMA,..); a key names it unless "
      "drawn",
-     NULL, 0, set_params, print_params, has_chosen_params},
+     NULL, TEXT(params, set_params), has_chosen_params},
     {"round_sum", NB_AXIS_CELL, "0", "add_*: statistics of the f32 sum or of the rounded one; 16 bits only",
      nb_switch_names, NAMED(formula.round_sum), rounds_a_sum},
     {"mode", NB_AXIS_CELL, "training", "BatchNorm: statistics of the batch, or running ones", nb_mode_names,
      NAMED(mode), is_batchnorm},
     {"momentum", NB_AXIS_CELL, "0.1", "BatchNorm in training: weight of the new value", NULL, 0, set_momentum,
      print_momentum, updates_running},
-    {"k", NB_AXIS_CELL, "6.25%", "pRMSNorm: share or count of the elements that the statistics see", NULL, 0, set_k,
-     print_k, is_prmsnorm},
+    {"k", NB_AXIS_CELL, "6.25%", "pRMSNorm: share or count of the elements that the statistics see", NULL,
+     TEXT(k_text, set_k), is_prmsnorm},
     {"alpha", NB_AXIS_CELL, "0.5", "DyT: tanh(alpha * x)", NULL, 0, set_alpha, print_alpha, is_dyt},
     {"stride", NB_AXIS_CELL, "packed", "packed, or elements of padding after each row", NULL, 0, set_stride,
      print_stride, NULL},
@@ -257,20 +251,22 @@ const struct nb_axis *nb_axis_find(const char *name) {
 
 int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n) {
     assert(axis->kind == NB_AXIS_CELL);
-    if (!axis->named) return axis->set(c, text, reason, n);
+    if (!axis->choices) return axis->set(c, text, reason, n);
     const int found = nb_name_find(axis->choices, text);
     if (found < 0) return nb_name_refuse(axis->choices, reason, n);
-    *(uint32_t *)((char *)c + axis->named) = (uint32_t)found;
+    *(uint32_t *)((char *)c + axis->at) = (uint32_t)found;
     return 0;
 }
 
 void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct nb_strbuf *out) {
-    if (!axis->named) {
+    const void *at = (const char *)c + axis->at;
+    if (axis->print)
         axis->print(c, out);
-        return;
-    }
-    const uint32_t value = *(const uint32_t *)((const char *)c + axis->named);
-    nb_strbuf_add(out, value < nb_names_count(axis->choices) ? axis->choices[value] : "?");
+    else if (!axis->choices)
+        nb_strbuf_add(out, at);
+    else
+        nb_strbuf_add(out, *(const uint32_t *)at < nb_names_count(axis->choices) ? axis->choices[*(const uint32_t *)at]
+                                                                                 : "?");
 }
 
 /* ---- lists of values ---- */

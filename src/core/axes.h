@@ -22,9 +22,10 @@ struct nb_axis {
     const char *fallback;       /* the value of a block that leaves the axis out; null: all */
     const char *help;           /* one line */
     const char *const *choices; /* null-terminated, or null when the values are free text */
-    size_t named; /* where in a case stands the uint32_t that is an index into choices; 0: set and print know */
+    size_t
+        at; /* where in a case stands the uint32_t that is an index into choices, else the text; 0: set and print know */
     int (*set)(struct nb_case *c, const char *text, char *reason, size_t n);
-    void (*print)(const struct nb_case *c, struct nb_strbuf *out);
+    void (*print)(const struct nb_case *c, struct nb_strbuf *out); /* null: what stands there */
     /* Does the axis mean anything for this case (its op, dtype)? Null: always. */
     bool (*applies)(const struct nb_case *c);
 };
