@@ -262,10 +262,8 @@ struct nb_strings nb_dir_list(const char *dir, const char *end) {
     struct nb_strings names = {0};
     DIR *folder = dir ? opendir(dir) : NULL;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        const size_t n = strlen(entry->d_name), m = strlen(end);
-        if (entry->d_name[0] == '.' || n <= m || strcmp(entry->d_name + n - m, end) != 0) continue;
-        nb_strings_add(&names, entry->d_name);
-        names.items[names.n - 1][n - m] = '\0';
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, end) == 0 || !nb_text_ends(entry->d_name, end)) continue;
+        *NB_PUSH(names.items, names.n) = nb_base_name(entry->d_name, end);
     }
     if (folder) closedir(folder);
     if (names.n > 1) qsort(names.items, names.n, sizeof *names.items, compare_texts);
@@ -297,12 +295,10 @@ char *nb_share_dir(const char *environment, const char *folder) {
     if (named && *named) return nb_strdup(named);
     static const char *const places[] = {"", "../", "../share/normbench/"};
     char *program freed = nb_program_dir();
-    struct nb_strbuf path released_by(nb_strbuf_release) = {0};
     char *found = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
-        nb_strbuf_clear(&path);
-        nb_strbuf_addf(&path, "%s/%s%s", program, places[i], folder);
-        found = realpath(path.text, NULL); /* without the "..", for people read it in messages */
+        char *path freed = nb_textf("%s/%s%s", program, places[i], folder);
+        found = realpath(path, NULL); /* without the "..", for people read it in messages */
     }
     return found;
 }
@@ -314,8 +310,6 @@ static const char *absolute(const char *name) {
 
 char *nb_user_dir(const char *variable, const char *below) {
     const char *named = absolute(variable), *home = absolute("HOME");
-    struct nb_strbuf path = {0};
-    if (named || home)
-        nb_strbuf_addf(&path, "%s%s%s/normbench", named ? named : home, named ? "" : "/", named ? "" : below);
-    return path.text;
+    if (named) return nb_textf("%s/normbench", named);
+    return home ? nb_textf("%s/%s/normbench", home, below) : NULL;
 }

@@ -107,11 +107,10 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
         }
         if (strcmp(used[i].library, base) != 0) continue;
         if (strcmp(used[i].peer, peer) == 0) return 0;
-        snprintf(
+        return nb_reason(
             reason, n,
             "%s and %s are both %s, and two builds of a library in one process find each other's symbols; measure them in separate runs",
             used[i].peer, peer, base);
-        return -1;
     }
     return nb_reason(reason, n, "too many peers in one process");
 }

@@ -613,41 +613,35 @@ struct question {
     char id[NB_VARIANT_MAX];
     struct nb_call call;
     struct nb_tuning tuning;
+    bool is_of_rows; /* row_local(), or applicable() */
     char refusal[200];
     bool refused, row_local;
 };
 
-static void ask_applicable(void *arg) {
+static void answer(void *arg) {
     struct question *q = arg;
     const struct nb_entry *entry = nb_registry_find(q->id);
     if (q->call.tuning) q->call.tuning = &q->tuning;
+    if (q->is_of_rows) {
+        q->row_local = entry && nb_kernel_row_local(entry->kernel, &q->call) != 0;
+        return;
+    }
     const char *reason = entry ? nb_kernel_applicable(entry->kernel, &q->call) : "its file is not loaded any more";
-    if (!reason) return;
-    snprintf(q->refusal, sizeof q->refusal, "%s", reason);
-    q->refused = true;
-}
-
-static void ask_row_local(void *arg) {
-    struct question *q = arg;
-    const struct nb_entry *entry = nb_registry_find(q->id);
-    if (q->call.tuning) q->call.tuning = &q->tuning;
-    q->row_local = entry && nb_kernel_row_local(entry->kernel, &q->call) != 0;
-}
-
-static struct question question_of(const struct nb_entry *entry, const struct nb_call *call) {
-    struct question q = {.call = *call};
-    snprintf(q.id, sizeof q.id, "%s", entry->id);
-    if (call->tuning) q.tuning = *call->tuning;
-    return q;
+    snprintf(q->refusal, sizeof q->refusal, "%s", reason ? reason : "");
+    q->refused = reason != NULL;
 }
 
 /* False when there was no answer. */
-static bool ask(const struct nb_entry *entry, void (*how)(void *arg), struct question *q, const char *what) {
+static bool ask(const struct nb_entry *entry, const struct nb_call *call, bool is_of_rows, struct question *q) {
     struct owned_entry *s = (struct owned_entry *)((char *)(uintptr_t)entry - offsetof(struct owned_entry, entry));
     if (s->is_silent) return false;
-    const char *why = nb_guarded(how, q, sizeof *q, ANSWER_LIMIT_S);
+    *q = (struct question){.call = *call, .is_of_rows = is_of_rows};
+    snprintf(q->id, sizeof q->id, "%s", entry->id);
+    if (call->tuning) q->tuning = *call->tuning;
+    const char *why = nb_guarded(answer, q, sizeof *q, ANSWER_LIMIT_S);
     if (!why) return true;
-    nb_warn("%s: %s() does not answer: it %s; its cases will say so", entry->id, what, why);
+    nb_warn("%s: %s() does not answer: it %s; its cases will say so", entry->id,
+            is_of_rows ? "row_local" : "applicable", why);
     s->is_silent = true;
     return false;
 }
@@ -655,14 +649,13 @@ static bool ask(const struct nb_entry *entry, void (*how)(void *arg), struct que
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call) {
     static struct question q;
     if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_applicable(entry->kernel, call);
-    q = question_of(entry, call);
-    if (!ask(entry, ask_applicable, &q, "applicable") || !q.refused) return NULL;
+    if (!ask(entry, call, false, &q) || !q.refused) return NULL;
     q.refusal[sizeof q.refusal - 1] = '\0';
     return q.refusal;
 }
 
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call) {
+    struct question q;
     if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_row_local(entry->kernel, call) != 0;
-    struct question q = question_of(entry, call);
-    return ask(entry, ask_row_local, &q, "row_local") && q.row_local;
+    return ask(entry, call, true, &q) && q.row_local;
 }

@@ -140,28 +140,15 @@ struct range {
     size_t length; /* of its text */
 };
 
-static long long read_number(const char **p) {
-    long long value = 0;
-    for (; isdigit((unsigned char)**p); (*p)++) {
-        value = value * 10 + (**p - '0');
-        if (value > (long long)1 << 40) value = (long long)1 << 40;
-    }
-    return value;
-}
-
 static int read_range(struct range *r, const char *text, char *reason, size_t n) {
-    const char *p = text;
-    r->first = read_number(&p);
+    char *p;
+    r->first = strtoll(text, &p, 10);
     bool ok = *p == ':' && isdigit((unsigned char)p[1]);
-    if (ok) {
-        p++;
-        r->last = read_number(&p);
-        ok = *p == ':' && (p[1] == '*' || p[1] == '+') && isdigit((unsigned char)p[2]);
-    }
+    if (ok) r->last = strtoll(p + 1, &p, 10);
+    ok = ok && *p == ':' && (p[1] == '*' || p[1] == '+') && isdigit((unsigned char)p[2]);
     if (ok) {
         r->multiply = p[1] == '*';
-        p += 2;
-        r->step = read_number(&p);
+        r->step = strtoll(p + 2, &p, 10);
         r->length = (size_t)(p - text);
         ok = r->first >= 1 && r->last >= r->first && r->step >= (r->multiply ? 2 : 1);
     }

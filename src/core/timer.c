@@ -86,8 +86,7 @@ static __attribute__((noinline)) void add_up(int rounds) {
     __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
 }
 
-/* Sums of which each waits for the one before: a cycle each, whoever else uses the core. */
-static __attribute__((noinline)) void add_in_turn(int additions) {
+__attribute__((noinline)) void nb_add_in_turn(int additions) {
     uint64_t sum = 1, step = 3;
     for (int i = 0; i < additions; i += 20) {
 #pragma GCC unroll 20
@@ -105,7 +104,7 @@ static __attribute__((noinline)) double cycles_of(int amount) {
     const double begin = nb_now_s();
     add_up(amount);
     const double between = nb_now_s();
-    add_in_turn(amount);
+    nb_add_in_turn(amount);
     return amount * (between - begin) / (nb_now_s() - between);
 }
 

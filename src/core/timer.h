@@ -38,6 +38,8 @@ void nb_load_average(double average[3]);
 /* A piece of arithmetic that fills the core, in cycles of its clock, which additions that wait for each other tell at once: some 1 us. It takes
  * a fifth longer and more while another tenant uses the core's other hyperthread or a slice of its time; the same at any clock. */
 double nb_core_probe(void);
+/* As many additions, a multiple of 20, of which each waits for the one before: a cycle each, whoever else uses the core. */
+void nb_add_in_turn(int additions);
 
 void nb_wait_s(double s);
 /* How long that process was ready to run since its start while others had the CPUs: a busy machine is no silence of its own. 0: not known. */

@@ -118,9 +118,7 @@ int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t 
     return result;
 }
 
-static void print_native(uint32_t mask, struct nb_strbuf *out) {
-    nb_strbuf_add(out, mask & NB_CPU_AVX512BF16 ? native_name : "0");
-}
+static const char *native_text(uint32_t mask) { return mask & NB_CPU_AVX512BF16 ? native_name : "0"; }
 
 void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, struct nb_strbuf *out) {
     const char *between = "";
@@ -131,7 +129,7 @@ void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, st
         if (base && value == nb_tuning_get(base, field)) continue;
         nb_strbuf_addf(out, "%s%s=", between, field->name);
         if (is_native(field))
-            print_native(t->native, out);
+            nb_strbuf_add(out, native_text(t->native));
         else
             nb_strbuf_addf(out, "%lld", (long long)value);
         between = ",";
@@ -143,7 +141,7 @@ void nb_tuning_print_field(const struct nb_tuning *t, const struct nb_tuning_fie
     int64_t value = nb_tuning_get(t, field);
     int unit = 0;
     if (is_native(field)) {
-        print_native(t->native, out);
+        nb_strbuf_add(out, native_text(t->native));
         return;
     }
     for (; field->is_bytes && value > 0 && value % 1024 == 0 && unit < 4; unit++) value /= 1024;
@@ -181,13 +179,10 @@ bool nb_tuning_holds(const void *address) {
 
 cJSON *nb_tuning_to_json(const struct nb_tuning *t) {
     cJSON *json = cJSON_CreateObject();
-    struct nb_strbuf native released_by(nb_strbuf_release) = {0};
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning_field *field = &nb_tuning_fields[i];
-        nb_strbuf_clear(&native);
-        nb_tuning_print_field(t, field, &native);
-        if (i == 0)
-            nb_json_text(json, field->name, native.text);
+        if (is_native(field))
+            nb_json_text(json, field->name, native_text(t->native));
         else
             nb_json_number(json, field->name, (double)nb_tuning_get(t, field));
     }
@@ -318,11 +313,7 @@ static void take_file(struct nb_tuning *t) {
 
 static int check_native(const struct nb_tuning *t) {
     const uint32_t missing = t->native & ~nb_cpu_light()->features;
-    if (!missing) return 0;
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    const struct nb_tuning wanted = {.native = missing};
-    nb_tuning_print_field(&wanted, &nb_tuning_fields[0], &text);
-    return nb_error("a tuning's native: this CPU has no %s", text.text);
+    return missing ? nb_error("a tuning's native: this CPU has no %s", native_text(missing)) : 0;
 }
 
 int nb_tuning_choose(const char *option) {

@@ -96,16 +96,8 @@ enum { RUNS = 7, ROUNDS_FMA = 1000, ROUNDS_CONVERT = 16, ADDITIONS = 20000 };
 static double dependent_addition_s(void) {
     double least = INFINITY;
     for (int run = 0; run < RUNS; run++) {
-        uint64_t sum = 1, step = 3;
         const double begin = nb_now_s();
-        for (int i = 0; i < ADDITIONS / 20; i++) {
-#pragma GCC unroll 20
-            for (int j = 0; j < 20; j++) {
-                __asm__ volatile("" : "+r"(sum), "+r"(step)); /* neither folded into one nor into a multiplication */
-                sum += step;
-            }
-        }
-        __asm__ volatile("" ::"r"(sum));
+        nb_add_in_turn(ADDITIONS);
         nb_worked("addition", NULL, ADDITIONS, 0);
         least = fmin(least, (nb_now_s() - begin) / ADDITIONS);
     }

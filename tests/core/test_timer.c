@@ -11,6 +11,7 @@
 #define nb_steal_ms real_steal_ms
 #define nb_load_average real_load_average
 #define nb_core_probe real_core_probe
+#define nb_add_in_turn real_add_in_turn
 #define nb_wait_s real_wait_s
 #define nb_is_overdue real_is_overdue
 #define nb_waited_for_cpu_s real_waited_for_cpu_s
