@@ -134,8 +134,6 @@ static int plan_one(struct nb_plan *plan, const struct replay_options *o) {
     if (refusal) return nb_error("%s: %s", c.variant, refusal);
     char *bad_data freed = nb_inputs_refuse(&c);
     if (bad_data) return nb_error("%s", bad_data);
-    struct nb_strbuf printed = {0};
-    nb_case_key(&c, &printed);
     *plan = (struct nb_plan){.n_cases = 1,
                              .n_groups = 1,
                              .launches = o->check_only ? 0 : o->launches,
@@ -147,11 +145,11 @@ static int plan_one(struct nb_plan *plan, const struct replay_options *o) {
     plan->cases = nb_alloc(1, sizeof *plan->cases);
     plan->cases[0] = c;
     plan->keys = nb_alloc(1, sizeof *plan->keys);
-    plan->keys[0] = printed.text;
+    plan->keys[0] = nb_case_key(&c);
     plan->groups = nb_alloc(1, sizeof *plan->groups);
     plan->groups[0] = (struct nb_group){
         .cases = nb_alloc(1, sizeof(size_t)), .n = 1, .untimed = !nb_case_is_timed(&c), .blocks = plan->blocks};
-    nb_text_hash(printed.text, plan->hash);
+    nb_text_hash(plan->keys[0], plan->hash);
     return 0;
 }
 

@@ -61,15 +61,13 @@ static void add_meanings(cJSON *answers) {
 }
 
 static void print_json(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
     cJSON *all = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
         cJSON *one = cJSON_Duplicate(answers[i], true);
-        nb_strbuf_clear(&key);
-        nb_case_key(&cases[i], &key);
+        char *key freed = nb_case_key(&cases[i]);
         nb_json_text(one, "variant", cases[i].variant);
-        nb_json_text(one, "called_as", key.text);
+        nb_json_text(one, "called_as", key);
         add_meanings(nb_json_get(one, "answers"));
         cJSON_AddItemToArray(probes, one);
     }

@@ -437,13 +437,10 @@ static void add_roots(struct summary *s) {
                              *const titles[N_USUAL] = {"of x * (1 / sqrt)", "of x / sqrt"};
     const struct nb_record *r = find_cheap_root(s);
     if (!r) return;
-    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
-    const char *heads[1 + N_USUAL];
+    char *kernel freed = nb_kernel_text(&r->c), *head freed = nb_textf("%s, %s", kernel, r->c.shape.text);
+    const char *heads[1 + N_USUAL] = {head};
     struct nb_grid grid;
     size_t n = 1;
-    nb_kernel_name(&r->c, &kernel);
-    nb_strbuf_addf(&kernel, ", %s", r->c.shape.text);
-    heads[0] = kernel.text;
     for (int u = 0; u < N_USUAL; u++)
         if (with_root(s, r, usual[u])) heads[n++] = titles[u];
     nb_grid_init(&grid, heads, n);

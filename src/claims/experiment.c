@@ -110,15 +110,13 @@ static const char *fits(double bytes, const cJSON *meta) {
 }
 
 static void tag_axis(struct nb_finding *f, const struct nb_case *c, const char *axis) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    nb_case_axis(c, axis, &text);
-    if (text.len > 0) nb_finding_tag(f, axis, text.text);
+    char *text freed = nb_case_axis_text(c, axis);
+    if (*text) nb_finding_tag(f, axis, text);
 }
 
 void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta) {
-    struct nb_strbuf kernel released_by(nb_strbuf_release) = {0};
-    nb_kernel_name(&r->c, &kernel);
-    nb_finding_tag(f, "kernel", kernel.text);
+    char *kernel freed = nb_kernel_text(&r->c);
+    nb_finding_tag(f, "kernel", kernel);
     nb_finding_tag(f, "op", nb_op_names[r->c.op]);
     nb_finding_tag(f, "pass", nb_pass_names[r->c.pass]);
     nb_finding_tag(f, "dtype", nb_formats[r->c.dtype].name);

@@ -86,7 +86,7 @@ void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const
  * fields is resolved: the op's usual affine, k as a count, ROWSxCOLS for BatchNorm as positions x channels. */
 void nb_case_normalize(struct nb_case *c);
 
-void nb_case_key(const struct nb_case *c, struct nb_strbuf *out);
+char *nb_case_key(const struct nb_case *c); /* owned */
 /* The value of one axis as text; "" when it does not apply. */
 void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *out);
 char *nb_case_axis_text(const struct nb_case *c, const char *axis); /* owned */

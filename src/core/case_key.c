@@ -113,17 +113,18 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
     }
 }
 
-void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
-    struct nb_strbuf value released_by(nb_strbuf_release) = {0};
-    add_escaped(out, c->variant);
+char *nb_case_key(const struct nb_case *c) {
+    struct nb_strbuf key = nb_strbuf_empty(), value released_by(nb_strbuf_release) = {0};
+    add_escaped(&key, c->variant);
     for (size_t i = 0; i < nb_n_axes; i++) {
         const struct nb_axis *axis = &nb_axes[i];
         if (axis->kind != NB_AXIS_CELL || (axis->applies && !axis->applies(c))) continue;
         nb_strbuf_clear(&value);
         nb_axis_print(axis, c, &value);
-        nb_strbuf_addf(out, "/%s:", axis->name);
-        add_escaped(out, value.text);
+        nb_strbuf_addf(&key, "/%s:", axis->name);
+        add_escaped(&key, value.text);
     }
+    return key.text;
 }
 
 void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *out) {

@@ -69,10 +69,8 @@ static void add_copies(struct nb_gate_request *q, const struct nb_case *c) {
             k->loads != (float)n_loads || k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
             continue;
         struct nb_case copy = *c;
-        struct nb_strbuf key = {0};
         nb_case_set_entry(&copy, e);
-        nb_case_key(&copy, &key);
-        q->keys[q->n_arms++] = key.text;
+        q->keys[q->n_arms++] = nb_case_key(&copy);
     }
 }
 

@@ -466,7 +466,6 @@ static bool has_own_threads(const struct nb_case *c) {
 /* The case with everything that the count does not depend on at its default. */
 static char *what_decides(const struct nb_case *c) {
     struct nb_case plain = *c;
-    struct nb_strbuf key = {0};
     struct nb_case defaults;
     nb_case_init(&defaults);
     plain.seed = defaults.seed;
@@ -475,9 +474,8 @@ static char *what_decides(const struct nb_case *c) {
     plain.pad = defaults.pad;
     memcpy(plain.data, defaults.data, sizeof plain.data);
     memset(plain.shape.text, 0, sizeof plain.shape.text);
-    nb_case_key(&plain, &key);
-    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
-    return key.text;
+    char *key freed = nb_case_key(&plain);
+    return nb_textf("%s %u %lld", key, c->shape.layout, (long long)c->shape.cols);
 }
 
 const cJSON *nb_known_counts_find(const struct nb_known_counts *known, const struct nb_case *c) {

@@ -19,6 +19,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
+#include "src/core/peers.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 
@@ -327,23 +328,19 @@ static const struct nb_member kernel_members[] = {K(op, nb_op_names),
                                                   K(variance, nb_variance_names),
                                                   NB_MEMBERS_END};
 
-static const char peer_prefix[] = "peer:";
-
 /* A plugin may call its variants as it likes: where theirs does not follow from the kernel's name, that is kept too. */
 static void add_kernel_name(cJSON *object, const struct nb_case *c) {
     struct nb_case unnamed = *c;
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
     unnamed.kernel[0] = '\0';
-    nb_kernel_name(&unnamed, &name);
-    if (c->kernel[0] && strcmp(c->kernel, name.text) != 0) nb_json_text(object, "kernel", c->kernel);
+    char *name freed = nb_kernel_text(&unnamed);
+    if (c->kernel[0] && strcmp(c->kernel, name) != 0) nb_json_text(object, "kernel", c->kernel);
 }
 
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
-    struct nb_strbuf backend released_by(nb_strbuf_release) = {0};
-    nb_case_axis(c, "backend", &backend);
+    char *backend freed = nb_case_axis_text(c, "backend");
     nb_json_text(object, "variant", c->variant);
     add_kernel_name(object, c);
-    nb_json_text(object, "backend", backend.text);
+    nb_json_text(object, "backend", backend);
     nb_json_add_members(object, kernel_members, c);
     if (c->op != NB_OP_COPY) return;
     nb_json_number(object, "copy_loads", c->copy_loads);
@@ -356,11 +353,9 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
     if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
     snprintf(c->variant, sizeof c->variant, "%s", variant);
     snprintf(c->kernel, sizeof c->kernel, "%s", kernel ? kernel : "");
-    c->backend = backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA]) == 0 ? NB_BACKEND_CUDA
-                 : backend && strcmp(backend, nb_backend_names[NB_BACKEND_CUDA_EMULATED]) == 0
-                     ? NB_BACKEND_CUDA_EMULATED
-                     : NB_BACKEND_CPU;
-    c->is_peer = backend && strncmp(backend, peer_prefix, sizeof peer_prefix - 1) == 0;
+    const int named = backend ? nb_name_find(nb_backend_names, backend) : -1; /* -1: a plugin's, on the CPU */
+    c->backend = named > 0 ? (uint32_t)named : NB_BACKEND_CPU;
+    c->is_peer = backend && nb_peer_is(backend);
     if (nb_json_get_members(object, kernel_members, c, variant) != 0) return -1;
     double loads = nb_json_get_number(object, "copy_loads"), stores = nb_json_get_number(object, "copy_stores");
     c->copy_loads = isfinite(loads) ? loads : 0;

@@ -139,9 +139,8 @@ struct study_run {
 };
 
 static cJSON *ask_about(const struct nb_study *study, int i, const cJSON *options, int cpu, struct nb_outcome *o) {
-    struct nb_strbuf text released_by(nb_strbuf_release) = {0};
-    nb_case_key(&study->cases[i], &text);
-    struct nb_asked asked = {.key = text.text};
+    char *key freed = nb_case_key(&study->cases[i]);
+    struct nb_asked asked = {.key = key};
     const struct nb_job job = {.kind = study->kind,
                                .launch = -1,
                                .plugins = study->plugins,

@@ -101,12 +101,11 @@ static const struct nb_record *record_of(const struct nb_results *results, const
                                          const struct nb_norm_time *t) {
     for (size_t i = 0; results && i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf name released_by(nb_strbuf_release) = {0};
         if (r->c.pass != (uint32_t)t->pass || r->c.shape.rows != t->timed_rows || r->c.shape.cols != t->cols ||
             !nb_record_has_label(r, LABEL))
             continue;
-        nb_kernel_name(&r->c, &name);
-        if (strcmp(name.text, kernel) == 0) return r;
+        char *name freed = nb_kernel_text(&r->c);
+        if (strcmp(name, kernel) == 0) return r;
     }
     return NULL;
 }

@@ -28,11 +28,10 @@ enum nb_peer_comparison_verdict nb_peer_comparison_judge(const struct nb_interva
 /* ---- comparisons -------------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct nb_compare_settings *s, const struct nb_record *r) {
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
+    char *name freed = nb_kernel_text(&r->c);
     bool found = false;
-    nb_kernel_name(&r->c, &name);
     for (size_t i = 0; i < s->ours.n && !found; i++)
-        found = fnmatch(s->ours.items[i], name.text, 0) == 0 || fnmatch(s->ours.items[i], r->c.variant, 0) == 0;
+        found = fnmatch(s->ours.items[i], name, 0) == 0 || fnmatch(s->ours.items[i], r->c.variant, 0) == 0;
     return found;
 }
 
@@ -43,10 +42,8 @@ static bool is_compared(const struct nb_record *r) {
 
 static void library_of(const struct nb_record *r, char *out, size_t n) {
     const char *colon = strchr(r->c.variant, ':');
-    struct nb_strbuf name released_by(nb_strbuf_release) = {0};
-    nb_kernel_name(&r->c, &name);
-    snprintf(out, n, "%.*s", (int)(colon ? colon - r->c.variant : (ptrdiff_t)name.len),
-             colon ? r->c.variant : name.text);
+    char *name freed = nb_kernel_text(&r->c);
+    snprintf(out, n, "%.*s", (int)(colon ? (size_t)(colon - r->c.variant) : strlen(name)), colon ? r->c.variant : name);
 }
 
 /* What the records of one comparison share: op, pass, dtype and all of the key but the variant. Owned. */

@@ -524,40 +524,38 @@ static void take_block(struct nb_cells *cells, size_t cell, const struct nb_bloc
 /* Keeps the key by which the cell is known; false when another cell has it, which takes the block's label too. */
 static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct nb_block *block) {
     const struct nb_case written = canonical(c);
-    struct nb_strbuf key = {0};
-    nb_case_key(&written, &key);
-    const size_t known = nb_text_map_add(&cells->known, key.text, cells->n_places);
+    char *key = nb_case_key(&written);
+    const size_t known = nb_text_map_add(&cells->known, key, cells->n_places);
     if (known != NB_NOWHERE) {
-        nb_strbuf_release(&key);
+        free(key);
         take_block(cells, cells->places[known].at, block);
         return false;
     }
-    *NB_PUSH(cells->places, cells->n_places) = (struct nb_cell_place){key.text, NB_NOWHERE};
+    *NB_PUSH(cells->places, cells->n_places) = (struct nb_cell_place){key, NB_NOWHERE};
     return true;
 }
 
 static void add_cell(struct expansion *e, const struct product *p, const struct nb_entry *entry,
                      const struct nb_case *c) {
     struct nb_cells *cells = e->cells;
-    struct nb_strbuf key = {0};
     const struct nb_block *exclude = find_exclude(p->block, c, entry);
     if (exclude) {
         count_excluded(e, p, exclude);
         return;
     }
     if (!is_new(cells, c, p->block)) return;
-    nb_case_key(c, &key);
+    char *key = nb_case_key(c);
     const char *reason = senseless(e, c, entry);
-    bool wanted = nb_filters_match(e->filters, key.text);
+    bool wanted = nb_filters_match(e->filters, key);
     if (!wanted || reason) {
         nb_skips_count(e->skips, 1, "%s", wanted ? reason : "does not match --filter");
-        nb_strbuf_release(&key);
+        free(key);
         return;
     }
     if ((cells->n & (cells->n - 1)) == 0)
         cells->items = nb_realloc(cells->items, cells->n ? 2 * cells->n : 1, sizeof *cells->items);
     struct nb_cell *cell = &cells->items[cells->n++];
-    *cell = (struct nb_cell){.c = *c, .key = key.text, .entry = entry};
+    *cell = (struct nb_cell){.c = *c, .key = key, .entry = entry};
     cells->places[cells->n_places - 1].at = cells->n - 1;
     take_block(cells, cells->n - 1, p->block);
     add_refusal(cell, e->n_cpus);

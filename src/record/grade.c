@@ -160,7 +160,6 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
     static const char *const axes[] = {"eps_place",     "root",        "affine",    "cast",
                                        "weight_offset", "param_dtype", "round_sum", "mode"};
     struct nb_case usual = *c;
-    released_by(nb_strbuf_release) struct nb_strbuf mine = {0}, theirs = {0};
     const size_t start = out->len, n = sizeof axes / sizeof axes[0];
     char reason[200];
     for (size_t i = 0; i < n; i++) {
@@ -169,12 +168,9 @@ static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
     }
     nb_case_normalize(&usual);
     for (size_t i = 0; i < n; i++) {
-        nb_strbuf_clear(&mine);
-        nb_strbuf_clear(&theirs);
-        nb_case_axis(c, axes[i], &mine);
-        nb_case_axis(&usual, axes[i], &theirs);
-        if (mine.len == 0 || strcmp(mine.text, theirs.text ? theirs.text : "") == 0) continue;
-        nb_strbuf_addf(out, "%s%s:%s", out->len > start ? "/" : "", axes[i], mine.text);
+        char *mine freed = nb_case_axis_text(c, axes[i]), *theirs freed = nb_case_axis_text(&usual, axes[i]);
+        if (!*mine || strcmp(mine, theirs) == 0) continue;
+        nb_strbuf_addf(out, "%s%s:%s", out->len > start ? "/" : "", axes[i], mine);
     }
     if (out->len == start) nb_strbuf_add(out, "default");
 }

@@ -279,15 +279,14 @@ static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answ
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
 static int ask(struct tuning_run *run, const struct tune_outcome *o, const struct tune_trial *t, int launch,
                struct answer *out) {
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
+    char *key freed = nb_case_key(&t->c);
     struct nb_asked asked[N_SETTINGS + 1];
     int cpus[NB_MOST_MOVES];
     struct nb_outcome outcome;
     cJSON *json released_by(nb_json_release) = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     *out = (struct answer){.reason = ""};
-    nb_case_key(&t->c, &key);
     for (int a = 0; a < o->n_arms; a++) {
-        asked[a] = (struct nb_asked){.key = key.text};
+        asked[a] = (struct nb_asked){.key = key};
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
     }
     struct nb_job job = {.kind = "tune",
@@ -464,10 +463,9 @@ static void add_setting(cJSON *json, const struct tune_outcome *o, int arm) {
 }
 
 static void add_trial(cJSON *trials, const struct tune_outcome *o, const struct tune_trial *trial) {
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
+    char *key freed = nb_case_key(&trial->c);
     cJSON *json = nb_json_add_object(trials);
-    nb_case_key(&trial->c, &key);
-    nb_json_text(json, "key", key.text);
+    nb_json_text(json, "key", key);
     cJSON_AddNumberToObject(json, "size", (double)o->shapes[trial->shape].size);
     cJSON_AddNumberToObject(json, "launches", (double)trial->n_launches);
     cJSON *arms = cJSON_AddArrayToObject(json, "arms");

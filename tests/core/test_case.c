@@ -104,18 +104,16 @@ Test(case, a_backend_other_than_the_cpu_stands_in_place_of_the_width) {
         [NB_BACKEND_CUDA] = "my_rows_cuda_bf16", [NB_BACKEND_CUDA_EMULATED] = "my_rows_cuda_emulated_bf16"};
     struct nb_kernel kernel = kernel_of(NB_OP_RMSNORM, NB_BF16);
     for (uint32_t b = NB_BACKEND_CUDA; b < NB_N_BACKENDS; b++) {
-        struct nb_strbuf name released_by(nb_strbuf_release) = {0};
         struct nb_case c;
         kernel.backend = b;
         kernel.variant = variants[b];
         nb_case_init(&c);
         nb_case_set_kernel(&c, &kernel, "mine");
         c.kernel[0] = '\0';
-        char *kernel_name = value_of(&c, "kernel"), *backend = value_of(&c, "backend");
-        nb_kernel_name(&c, &name);
-        cr_expect_str_eq(kernel_name, "mine:my_rows");
-        cr_expect_str_eq(name.text, "mine:my_rows");
-        cr_expect_str_eq(backend, nb_backend_names[b]);
+        char *name freed = nb_kernel_text(&c);
+        cr_expect_str_eq(value_of(&c, "kernel"), "mine:my_rows");
+        cr_expect_str_eq(name, "mine:my_rows");
+        cr_expect_str_eq(value_of(&c, "backend"), nb_backend_names[b]);
     }
 }
 

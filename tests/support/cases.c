@@ -36,11 +36,7 @@ struct nb_case case_of(uint32_t op, uint32_t dtype) {
     return c;
 }
 
-char *key_of(const struct nb_case *c) {
-    struct nb_strbuf key = {0};
-    nb_case_key(c, &key);
-    return kept(key.text);
-}
+char *key_of(const struct nb_case *c) { return kept(nb_case_key(c)); }
 
 char *value_of(const struct nb_case *c, const char *axis) { return kept(nb_case_axis_text(c, axis)); }
 

@@ -19,7 +19,6 @@
 #include "tests/support/files.h"
 
 struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape) {
-    struct nb_strbuf key = {0};
     struct nb_record *r = NB_PUSH(results->records, results->n);
     *r = (struct nb_record){.status = NB_OK};
     nb_case_init(&r->c);
@@ -29,8 +28,7 @@ struct nb_record *nb_test_add(struct nb_results *results, const char *variant, u
     r->c.style = strstr(variant, "composed") ? NB_COMPOSED : NB_FUSED;
     set(&r->c, "shape", shape);
     set(&r->c, "affine", "default");
-    nb_case_key(&r->c, &key);
-    r->key = key.text;
+    r->key = nb_case_key(&r->c);
     r->replay = nb_textf("normbench replay DIR '%s'", r->key);
     r->bytes = 8.0 * (double)r->c.shape.rows * (double)r->c.shape.cols;
     return r;

@@ -321,12 +321,11 @@ static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_m
 static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enum nb_frontier_of of, double value,
                     uint64_t seed) {
     char number[32], data[64];
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0}, replay released_by(nb_strbuf_release) = {0};
     nb_shortest_text(value, number);
     snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
-    nb_trial_key(t, data, seed, 0, &key, &replay);
-    nb_json_text(json, name, key.text);
-    if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
+    char *replay freed = NULL, *key freed = nb_trial_key(t, data, seed, 0, &replay);
+    nb_json_text(json, name, key);
+    if (name[0] == 'b') nb_json_text(json, "replay", replay);
 }
 
 static const struct nb_member reproducer_members[] = {

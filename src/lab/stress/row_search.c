@@ -519,11 +519,10 @@ static void add_reproducer(cJSON *json, const struct found *c, int objective) {
 
 /* A name of its own for each case, kernel and objective: what a path may not hold is left out, the key's hash is added. */
 static void name_file(const struct nb_case *c, const char *dir, int objective, struct nb_strbuf *path) {
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    nb_case_key(c, &key);
+    char *key freed = nb_case_key(c);
     nb_strbuf_addf(path, "%s/", dir);
     for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
-    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), objective_names[objective]);
+    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key), objective_names[objective]);
 }
 
 /* One row to a .npy file, f32 or f16 as the dtype (bf16 in f32); -1 after nb_error. */
@@ -536,14 +535,13 @@ static int write_row(const struct nb_trial *t, const double *x, const char *path
 }
 
 static void add_files(cJSON *json, const struct search *h, const struct found *c, int objective, const char *dir) {
-    struct nb_strbuf path released_by(nb_strbuf_release) = {0}, key released_by(nb_strbuf_release) = {0};
-    struct nb_strbuf replay released_by(nb_strbuf_release) = {0};
+    struct nb_strbuf path released_by(nb_strbuf_release) = {0};
     name_file(&h->t->c, dir, objective, &path);
     if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
-        nb_trial_key(h->t, path.text, h->t->c.seed, 1, &key, &replay);
+        char *replay freed = NULL, *key freed = nb_trial_key(h->t, path.text, h->t->c.seed, 1, &replay);
         nb_json_text(json, "file", path.text);
-        nb_json_text(json, "key", key.text);
-        nb_json_text(json, "replay", replay.text);
+        nb_json_text(json, "key", key);
+        nb_json_text(json, "replay", replay);
     }
 }
 

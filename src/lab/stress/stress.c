@@ -150,12 +150,10 @@ static const char *plugin_file(const struct nb_case *c) {
 static cJSON *study_of(const struct nb_case *c, const cJSON *answer) {
     static const char *const answers[] = {"frontiers", "worst", "map"};
     const char *status = nb_json_get_text(answer, "status");
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    nb_case_key(c, &key);
-    char *tuning freed = nb_tuning_replay();
-    char *replay freed = nb_replay_command(&(struct nb_replay){key.text, "--check-only", plugin_file(c), tuning});
+    char *key freed = nb_case_key(c), *tuning freed = nb_tuning_replay();
+    char *replay freed = nb_replay_command(&(struct nb_replay){key, "--check-only", plugin_file(c), tuning});
     cJSON *study = cJSON_CreateObject();
-    nb_json_text(study, "key", key.text);
+    nb_json_text(study, "key", key);
     nb_json_text(study, "variant", c->variant);
     nb_json_text(study, "dtype", nb_formats[c->dtype].name);
     nb_json_text(study, "replay", replay);
@@ -297,9 +295,8 @@ static bool is_answered(const cJSON *study) {
 }
 
 static bool is_known(const struct nb_searched *searched, const struct nb_case *c) {
-    struct nb_strbuf key released_by(nb_strbuf_release) = {0};
-    nb_case_key(c, &key);
-    return is_answered(nb_json_find(searched->list, "key", key.text));
+    char *key freed = nb_case_key(c);
+    return is_answered(nb_json_find(searched->list, "key", key));
 }
 
 /* A case of the variant that took its process down or harmed memory, or null. */

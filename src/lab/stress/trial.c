@@ -158,14 +158,13 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
     nb_trial_set_x(t, x, other);
 }
 
-void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *key,
-                  struct nb_strbuf *replay) {
+char *nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, char **replay) {
     struct nb_case c = t->c;
     c.seed = seed;
     snprintf(c.data, sizeof c.data, "%s", data);
     if (rows > 0) c.shape = nb_shape_of(rows, c.shape.cols);
-    nb_case_key(&c, key);
-    char *command freed = nb_replay_command(
-        &(struct nb_replay){key->text, "--check-only", t->entry->plugin ? t->entry->file : NULL, NULL});
-    nb_strbuf_add(replay, command);
+    char *key = nb_case_key(&c);
+    *replay =
+        nb_replay_command(&(struct nb_replay){key, "--check-only", t->entry->plugin ? t->entry->file : NULL, NULL});
+    return key;
 }

@@ -57,6 +57,5 @@ enum nb_family { NB_FAMILY_SCALE, NB_FAMILY_OFFSET };
 /* Loads data:scale(p) or data:offset(p) of the draws' seed, gamma and beta of that seed included. */
 void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family family, double p);
 /* The key of its case with other data and seed (rows > 0: and so many rows), and "normbench replay 'KEY' --check-only", with the plugin
- * where the trial's kernel is one's. */
-void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *key,
-                  struct nb_strbuf *replay);
+ * where the trial's kernel is one's; both owned. */
+char *nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, char **replay);
