@@ -144,14 +144,10 @@ static bool can_migrate(void) {
 }
 
 static void known_migration(void *arg) {
-    cpu_set_t before, there;
+    cpu_set_t before;
     int cpus[2];
     bool can = widen(&before, cpus);
-    for (int i = 0; i < 2 && can; i++) {
-        CPU_ZERO(&there);
-        CPU_SET((unsigned)cpus[i], &there);
-        sched_setaffinity(0, sizeof there, &there);
-    }
+    for (int i = 0; i < 2 && can; i++) nb_cpu_pin(cpus[i]);
     sched_setaffinity(0, sizeof before, &before);
 }
 
@@ -349,7 +345,7 @@ static const struct source source_getrusage = {"getrusage", "getrusage", usage_o
 
 struct found {
     const struct source *source; /* null: none */
-    struct nb_counter_info info;
+    struct nb_counter info;
 };
 
 static const struct source *const ladder[] = {&source_papi, &source_perf_event, &source_getrusage};
@@ -379,7 +375,7 @@ static int believe(const struct source *s, struct open_event *o, char *reason, s
 
 /* Of the reasons along the ladder the last one said stands: it names the cause nearest to the machine. */
 static void probe_event(struct found *f, const struct event *e) {
-    *f = (struct found){0};
+    *f = (struct found){.info = {.value = NAN}};
     snprintf(f->info.name, sizeof f->info.name, "%s", e->name);
     for (int i = 0; i < N_RUNGS && !f->source; i++) {
         struct open_event open;
@@ -389,7 +385,6 @@ static void probe_event(struct found *f, const struct event *e) {
         if (believe(ladder[i], &open, f->info.reason, sizeof f->info.reason) == 0) f->source = ladder[i];
         ladder[i]->close(&open);
     }
-    f->info.available = f->source != NULL;
     if (f->source) f->info.reason[0] = '\0';
 }
 
@@ -402,14 +397,14 @@ static const struct found *probe(void) {
     return found;
 }
 
-size_t nb_counters_list(struct nb_counter_info *list, size_t max) {
+size_t nb_counters_list(struct nb_counter *list, size_t max) {
     const struct found *found = probe();
     size_t n = 0;
     for (; n < n_events && n < max; n++) list[n] = found[n].info;
     if (n == max) return n;
-    struct nb_counter_info exact = {.name = "instructions_exact", .source = "single_step"};
-    exact.available = nb_single_step_probe(exact.reason, sizeof exact.reason) == 0;
-    list[n++] = exact;
+    list[n] = (struct nb_counter){.name = "instructions_exact", .value = NAN, .source = "single_step"};
+    if (nb_single_step_probe(list[n].reason, sizeof list[n].reason) == 0) list[n].reason[0] = '\0';
+    n++;
     return n;
 }
 
@@ -426,10 +421,7 @@ static void measure_event(const struct found *f, const struct event *e, nb_work 
                           struct nb_counter *out) {
     struct open_event open;
     double with = NAN, without = NAN;
-    *out = (struct nb_counter){.value = NAN};
-    snprintf(out->name, sizeof out->name, "%s", e->name);
-    snprintf(out->source, sizeof out->source, "%s", f->info.source);
-    snprintf(out->reason, sizeof out->reason, "%s", f->info.reason);
+    *out = f->info;
     if (!f->source || f->source->open(&open, e, out->reason, sizeof out->reason) != 0) return;
     bool counted = count(f->source, &open, nothing, NULL, calls, &without) == 0 &&
                    count(f->source, &open, work, arg, calls, &with) == 0;

@@ -18,22 +18,17 @@
 typedef void (*nb_work)(void *arg);
 
 struct nb_counter {
-    char name[48];
-    double value;     /* NaN: not measured */
-    char source[24];  /* "papi", "papi_software", "single_step" */
-    char reason[120]; /* why value is NaN */
+    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
+    double value;    /* NaN: not measured */
+    char source[24]; /* of the ladder; of the last rung tried when it is not available */
+    char reason
+        [120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp); "": it can be counted */
 };
 #define NB_MAX_COUNTERS 16
 extern const struct nb_member nb_counter_members[];
 
-struct nb_counter_info {
-    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
-    char source[24]; /* of the ladder; of the last rung tried when it is not available */
-    bool available;
-    char reason[120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp) */
-};
-/* Probes once; returns the number written. */
-size_t nb_counters_list(struct nb_counter_info *list, size_t max);
+/* All that there are, without values. Probes once; returns the number written. */
+size_t nb_counters_list(struct nb_counter *list, size_t max);
 /* Can instructions or cycles be counted at full speed? */
 bool nb_counters_have_hardware(void);
 

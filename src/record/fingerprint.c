@@ -237,14 +237,14 @@ static void add_widths(cJSON *list) {
 }
 
 static void add_counters(cJSON *list) {
-    struct nb_counter_info counters[NB_MAX_COUNTERS];
+    struct nb_counter counters[NB_MAX_COUNTERS];
     size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
     for (size_t i = 0; i < n; i++) {
         cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", counters[i].name);
         nb_json_text(object, "source", counters[i].source);
-        cJSON_AddBoolToObject(object, "available", counters[i].available);
-        nb_json_text(object, "reason", counters[i].available ? NULL : counters[i].reason);
+        cJSON_AddBoolToObject(object, "available", !counters[i].reason[0]);
+        nb_json_text(object, "reason", counters[i].reason[0] ? counters[i].reason : NULL);
     }
 }
 
