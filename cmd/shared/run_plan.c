@@ -27,8 +27,8 @@ static void warn_of_idle_filters(const struct nb_plan_request *q, const struct n
         const struct nb_filters one = {.texts = (const char *const *)&q->filters.items[i], .n = 1};
         bool matches = false;
         for (size_t j = 0; j < plan->n_cases && !matches; j++) matches = nb_filters_match(&one, plan->keys[j]);
-        for (size_t j = 0; j < plan->n_skips && !matches; j++)
-            matches = plan->skips[j].key && nb_filters_match(&one, plan->skips[j].key);
+        for (size_t j = 0; j < plan->skips.n && !matches; j++)
+            matches = plan->skips.items[j].key && nb_filters_match(&one, plan->skips.items[j].key);
         if (!matches) nb_warn("--filter '%s' matches no case", q->filters.items[i]);
     }
 }
@@ -268,11 +268,11 @@ static cJSON *plan_of_run(const struct nb_measuring *m) {
 
 /* The entries of a reason stand together (nb_skips_sort()). */
 static void print_skips(const struct nb_plan *plan, FILE *out) {
-    for (size_t i = 0, next; i < plan->n_skips; i = next) {
-        const char *reason = plan->skips[i].reason;
+    for (size_t i = 0, next; i < plan->skips.n; i = next) {
+        const char *reason = plan->skips.items[i].reason;
         size_t n = 0;
-        for (next = i; next < plan->n_skips && strcmp(plan->skips[next].reason, reason) == 0; next++)
-            n += plan->skips[next].n;
+        for (next = i; next < plan->skips.n && strcmp(plan->skips.items[next].reason, reason) == 0; next++)
+            n += plan->skips.items[next].n;
         struct nb_strbuf line = {0};
         nb_strbuf_addf(&line, "%8zu left out: ", n);
         nb_escape_terminal(&line, reason, true);
@@ -288,11 +288,11 @@ static cJSON *plan_to_json(const struct nb_plan *plan, const struct nb_config *c
     nb_json_number(json, "estimate_s", plan->estimate_s);
     cJSON *keys = cJSON_AddArrayToObject(json, "cases"), *skips = cJSON_AddArrayToObject(json, "left_out");
     for (size_t i = 0; i < plan->n_cases; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[i]));
-    for (size_t i = 0; i < plan->n_skips; i++) {
+    for (size_t i = 0; i < plan->skips.n; i++) {
         cJSON *skip = nb_json_add_object(skips);
-        nb_json_text(skip, "reason", plan->skips[i].reason);
-        cJSON_AddNumberToObject(skip, "count", (double)plan->skips[i].n);
-        if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
+        nb_json_text(skip, "reason", plan->skips.items[i].reason);
+        cJSON_AddNumberToObject(skip, "count", (double)plan->skips.items[i].n);
+        if (plan->skips.items[i].key) nb_json_text(skip, "key", plan->skips.items[i].key);
     }
     return json;
 }

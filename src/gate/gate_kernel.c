@@ -93,7 +93,7 @@ static void add_case(struct making *m, const struct nb_cell *cell) {
     if (!is_wanted(m, cell->entry) || !nb_filters_match(m->filters, key)) return;
     if (cell->refused) {
         nb_skips_count(m->skips, 1, "%s", cell->refused);
-        *m->n_elsewhere += cell->refused_by_cpu;
+        ++*m->n_elsewhere;
         return;
     }
     if (nb_text_map_find(&m->known, key) != NB_NOWHERE) return;

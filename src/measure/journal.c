@@ -461,8 +461,8 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
     if (plan->labels.n > 0) cJSON_AddItemToObject(run, "labels", labels_to_json(&plan->labels));
     cJSON *groups = cJSON_AddArrayToObject(run, "groups"), *skips = cJSON_AddArrayToObject(run, "skips");
     for (size_t i = 0; i < plan->n_groups; i++) add_group(groups, plan, &plan->groups[i]);
-    for (size_t i = 0; i < plan->n_skips; i++) {
-        if (plan->skips[i].key) add_skipped_kernel(kernels, &known, plan->skips[i].key);
-        add_skip(skips, &plan->skips[i]);
+    for (size_t i = 0; i < plan->skips.n; i++) {
+        if (plan->skips.items[i].key) add_skipped_kernel(kernels, &known, plan->skips.items[i].key);
+        add_skip(skips, &plan->skips.items[i]);
     }
 }

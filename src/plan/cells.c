@@ -328,14 +328,11 @@ static int check_kernels(const struct nb_values *list, const char *path) {
     int result = 0;
     for (size_t i = 0; i < list->n; i++) {
         char *text = list->texts[i], *colon = strchr(text, ':');
-        released_by(nb_strbuf_release) struct nb_strbuf near = {0}, place = {0};
+        struct nb_strbuf near released_by(nb_strbuf_release) = nb_strbuf_empty();
         if (is_glob(text) || is_known_kernel(text)) continue;
-        if (list->line > 0)
-            nb_strbuf_addf(&place, "%s:%d: kernel ", path, list->line);
-        else
-            nb_strbuf_add(&place, "kernel ");
+        char *place freed = list->line > 0 ? nb_textf("%s:%d: ", path, list->line) : nb_strdup("");
         nb_registry_suggest(text, &near);
-        nb_error("%s'%s': no kernel has this name%s; %s", place.text, text, near.text ? near.text : "",
+        nb_error("%skernel '%s': no kernel has this name%s; %s", place, text, near.text,
                  colon ? "--plugin FILE or --peer NAME loads other kernels" : "`normbench list kernels` has the names");
         result = -1;
     }
@@ -494,7 +491,6 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
 }
 
 static void add_refusal(struct nb_cell *cell, int n_cpus) {
-    struct nb_strbuf text = {0};
     const char *cpu = nb_cpu_refuses(cell->entry->kernel->cpu_features, cell->c.width);
     const char *device = nb_device_refuses(cell->entry->kernel->backend);
     if (!device && cell->c.backend == NB_BACKEND_CUDA) { /* what a GPU's kernel answers is also its driver's answer */
@@ -503,14 +499,12 @@ static void add_refusal(struct nb_cell *cell, int n_cpus) {
         device = nb_ask_applicable(cell->entry, &call);
     }
     if (cell->c.threads > n_cpus)
-        nb_strbuf_addf(&text, "threads %d: this process may run on %d CPU%s", cell->c.threads, n_cpus,
-                       n_cpus == 1 ? "" : "s");
+        cell->refused =
+            nb_textf("threads %d: this process may run on %d CPU%s", cell->c.threads, n_cpus, n_cpus == 1 ? "" : "s");
     else if (cpu)
-        nb_strbuf_addf(&text, "width %s: %s", nb_width_names[cell->c.width], cpu);
+        cell->refused = nb_textf("width %s: %s", nb_width_names[cell->c.width], cpu);
     else if (device)
-        nb_strbuf_addf(&text, "backend %s: %s", nb_backend_names[cell->c.backend], device);
-    cell->refused = text.text;
-    cell->refused_by_cpu = text.text != NULL;
+        cell->refused = nb_textf("backend %s: %s", nb_backend_names[cell->c.backend], device);
 }
 
 /* What a block wants of a cell, which another block may have made. */

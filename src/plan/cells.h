@@ -68,9 +68,8 @@ struct nb_cell {
     struct nb_case c;
     char *key;
     const struct nb_entry *entry;
-    char *refused;       /* why this machine cannot run it, null when it can */
-    bool refused_by_cpu; /* and another CPU could */
-    bool isolate_width;  /* some block wants it timed beside no other width */
+    char *refused;      /* why this machine cannot run it, null when it can */
+    bool isolate_width; /* some block wants it timed beside no other width */
     struct nb_label_set labels;
 };
 

@@ -155,13 +155,6 @@ enum stream {
     STREAM_DRESIDUAL_OUT
 };
 
-static void store(void *array, int64_t i, enum nb_dtype dtype, double value) {
-    if (dtype == NB_F32)
-        ((float *)array)[i] = (float)value;
-    else
-        nb_set(array, i, dtype, value);
-}
-
 /* Data can be larger than the machine, unlike all else that is allocated. */
 static void *new_tensor(int64_t rows, int64_t cols, size_t item) {
     void *tensor = calloc((size_t)rows * (size_t)cols, item);
@@ -178,7 +171,7 @@ static void *drawn(const struct nb_inputs *in, const struct nb_case *c, const st
     if (!tensor) return NULL;
     for (int64_t row = 0; row < in->rows; row++)
         for (int64_t col = 0; col < in->cols; col++)
-            store(tensor, row * in->cols + col, in->dtype, nb_draw_value(recipe->data, &draw, row, col));
+            nb_set(tensor, row * in->cols + col, in->dtype, nb_draw_value(recipe->data, &draw, row, col));
     return tensor;
 }
 
@@ -188,7 +181,7 @@ static void *cycled(const struct nb_inputs *in, const struct nb_array *a, int64_
     if (!tensor) return NULL;
     for (int64_t row = 0; row < in->rows; row++) {
         const double *from = a->values + (first + row) % a->rows * a->cols;
-        for (int64_t col = 0; col < in->cols; col++) store(tensor, row * in->cols + col, in->dtype, from[col]);
+        for (int64_t col = 0; col < in->cols; col++) nb_set(tensor, row * in->cols + col, in->dtype, from[col]);
     }
     return tensor;
 }
@@ -217,7 +210,7 @@ static int fill_parameter(const struct nb_inputs *in, const struct nb_case *c, c
                              : stream == STREAM_GAMMA ? nb_params_gamma(&params, i, z)
                                                       : nb_params_beta(&params, i, z);
         (*f32)[i] = (float)value;
-        store(*in_x, i, in->dtype, (double)(*f32)[i]);
+        nb_set(*in_x, i, in->dtype, (double)(*f32)[i]);
     }
     return 0;
 }

@@ -140,13 +140,10 @@ int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, siz
 /* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */
 #define MAX_ELEMENTS ((int64_t)1 << 28)
 
-enum format { FORMAT_F16, FORMAT_F32, FORMAT_F64 };
-static const int item_bytes[] = {2, 4, 8};
-
 struct source {
     FILE *file;
-    int64_t bytes; /* of the whole file */
-    enum format format;
+    int64_t bytes;  /* of the whole file */
+    int size;       /* of a value: 2, 4 or 8 bytes */
     int64_t offset; /* of the first value */
     int64_t rows, cols;
 };
@@ -165,15 +162,15 @@ static int open_source(struct source *s, const char *path, char *reason, size_t 
     return 0;
 }
 
-/* "<f4" -> FORMAT_F32; -1 with what would be right. */
-static int parse_descr(const char *descr, enum format *format, char *reason, size_t n, const char *path) {
-    static const char *const kinds[] = {"f2", "f4", "f8"}; /* as enum format */
+/* "<f4" -> 4; -1 with what would be right. */
+static int parse_descr(const char *descr, int *size, char *reason, size_t n, const char *path) {
+    static const char *const kinds[] = {"f2", "f4", "f8"};
     bool has_order = *descr && strchr("<>=|", *descr);
     for (size_t i = 0; i < 3; i++) {
         if (strcmp(descr + has_order, kinds[i]) != 0) continue;
         if (*descr == '>')
             return nb_reason(reason, n, "%s holds big-endian values; save x.astype('<%s')", path, kinds[i]);
-        *format = (enum format)i;
+        *size = 2 << i;
         return 0;
     }
     return nb_reason(reason, n, "%s holds '%s'; float16, float32 and float64 are read: save x.astype('<f4')", path,
@@ -203,43 +200,35 @@ static int read_npy_header(struct source *s, const char *path, char *reason, siz
     unsigned char *start freed = nb_alloc(NB_NPY_MAX_HEADER + 12, 1);
     const size_t got = fread(start, 1, NB_NPY_MAX_HEADER + 12, s->file);
     if (nb_npy_header_parse(&h, start, got, why, sizeof why) != 0) return fail(reason, n, path, why);
-    if (parse_descr(h.descr, &s->format, reason, n, path) != 0) return -1;
+    if (parse_descr(h.descr, &s->size, reason, n, path) != 0) return -1;
     if (set_shape(s, &h, reason, n, path) != 0) return -1;
     s->offset = (int64_t)h.data_offset;
-    int64_t want = s->rows * s->cols * item_bytes[s->format], have = s->bytes - s->offset;
+    int64_t want = s->rows * s->cols * s->size, have = s->bytes - s->offset;
     if (have == want) return 0;
     return nb_reason(reason, n,
                      "%s has %lld bytes of values, but its header promises %lld; it is cut off or not a plain array",
                      path, (long long)have, (long long)want);
 }
 
-static double decode(const unsigned char *item, enum format format) {
-    double d;
-    float f;
-    uint16_t h;
-    switch (format) {
-    case FORMAT_F64:
-        memcpy(&d, item, sizeof d);
-        return d;
-    case FORMAT_F32:
-        memcpy(&f, item, sizeof f);
-        return (double)f;
-    default:
-        memcpy(&h, item, sizeof h);
-        return (double)nb_f16_decode(h);
-    }
+static double decode(const unsigned char *item, int size) {
+    union {
+        double d;
+        float f;
+        uint16_t h;
+    } value;
+    memcpy(&value, item, (size_t)size);
+    return size == 8 ? value.d : size == 4 ? (double)value.f : (double)nb_f16_decode(value.h);
 }
 
 static int read_values(const struct source *s, double *values, const char *path, char *reason, size_t n) {
     unsigned char chunk[65536];
-    const int size = item_bytes[s->format];
-    const int64_t total = s->rows * s->cols, per_chunk = (int64_t)sizeof chunk / size;
+    const int64_t total = s->rows * s->cols, per_chunk = (int64_t)sizeof chunk / s->size;
     if (fseek(s->file, (long)s->offset, SEEK_SET) != 0) return fail(reason, n, path, strerror(errno));
     for (int64_t done = 0; done < total;) {
         int64_t want = total - done < per_chunk ? total - done : per_chunk;
-        if (fread(chunk, (size_t)size, (size_t)want, s->file) != (size_t)want)
+        if (fread(chunk, (size_t)s->size, (size_t)want, s->file) != (size_t)want)
             return fail(reason, n, path, "ended while it was read");
-        for (int64_t i = 0; i < want; i++) values[done + i] = decode(chunk + i * size, s->format);
+        for (int64_t i = 0; i < want; i++) values[done + i] = decode(chunk + i * s->size, s->size);
         done += want;
     }
     return 0;

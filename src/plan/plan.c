@@ -186,31 +186,25 @@ static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell)
                            cell};
 }
 
-struct placed {
-    size_t kernel, place, cell;
-};
-
-static int by_kernel_and_place(const void *a, const void *b) {
-    const struct placed *p = a, *q = b;
-    if (p->kernel != q->kernel) return p->kernel < q->kernel ? -1 : 1;
-    return (p->place > q->place) - (p->place < q->place);
-}
+/* Ranks of what place_cells() sorts. */
+enum { KERNEL, PLACE };
 
 /* All cells, those with equal inputs and the same mathematics side by side; by_kernel: of one kernel and dtype after the other. Owned. */
-static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *cells, bool by_kernel) {
-    struct placed *order = nb_alloc(cells->n, sizeof *order);
+static struct ranked *place_cells(struct wholes *wholes, const struct nb_cells *cells, bool by_kernel) {
+    struct ranked *order = nb_alloc(cells->n, sizeof *order);
     struct nb_text_map known released_by(nb_text_map_release) = {0};
     size_t n = 0, n_kernels = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         sort_whole(&wholes->items[i], cells, rank_mathematics);
         for (size_t j = 0; j < wholes->items[i].n; j++, n++) {
-            order[n] = (struct placed){.place = n, .cell = wholes->items[i].cells[j]};
+            order[n] = (struct ranked){{[PLACE] = (double)n}, wholes->items[i].cells[j]};
             const struct nb_entry *entry = cells->items[order[n].cell].entry;
             if (by_kernel)
-                order[n].kernel = number_of(&known, entry->kernel_id, &n_kernels) * NB_N_DTYPES + entry->kernel->dtype;
+                order[n].ranks[KERNEL] =
+                    (double)(number_of(&known, entry->kernel_id, &n_kernels) * NB_N_DTYPES + entry->kernel->dtype);
         }
     }
-    if (by_kernel && n > 1) qsort(order, n, sizeof *order, by_kernel_and_place);
+    if (by_kernel && n > 1) qsort(order, n, sizeof *order, compare_ranked);
     return order;
 }
 
@@ -218,7 +212,7 @@ static struct placed *place_cells(struct wholes *wholes, const struct nb_cells *
  * has some; by_kernel: the groups of a kernel go to one of them. */
 static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, const struct nb_plan_options *options) {
     struct wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
-    struct placed *order freed = place_cells(wholes, cells, options->by_kernel);
+    struct ranked *order freed = place_cells(wholes, cells, options->by_kernel);
     struct whole *open = NULL;
     double elements = 0;
     size_t most = batch_cases;
@@ -227,9 +221,11 @@ static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells, co
     for (size_t i = 0; i < cells->n; i++) {
         const struct nb_shape *shape = &cells->items[order[i].cell].c.shape;
         const double own = (double)shape->rows * (double)shape->cols;
-        if (!open || order[i].kernel != order[i - 1].kernel || open->n == most || elements + own > batch_elements) {
+        const size_t kernel = (size_t)order[i].ranks[KERNEL];
+        if (!open || kernel != (size_t)order[i - 1].ranks[KERNEL] || open->n == most ||
+            elements + own > batch_elements) {
             open = &batches.items[batches.n];
-            open->family = options->by_kernel ? order[i].kernel : batches.n;
+            open->family = options->by_kernel ? kernel : batches.n;
             open->index = batches.n++;
             elements = 0;
         }
@@ -344,8 +340,7 @@ static void choose_wholes(const struct wholes *wholes, const double *seconds, do
     }
     const double cheap_s = keep_most(wholes, &cheap, seconds, budget_s, keep);
     keep_most(wholes, &dear, seconds, budget_s - cheap_s, keep);
-    free(dear.which);
-    free(cheap.which);
+    nb_free_all(dear.which, cheap.which);
 }
 
 /* The same by whole groups: keep[i] is all of whole i or nothing. *least_s: the cheapest group. */
@@ -456,15 +451,14 @@ static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, cons
 }
 
 /* Takes away the cells that this machine refuses; each has a record that says why. */
-static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells,
-                         struct nb_skips *skips) {
+static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells) {
     for (size_t i = 0; i < wholes->n; i++) {
         struct whole *whole = &wholes->items[i];
         size_t n = 0;
         for (size_t j = 0; j < whole->n; j++) {
             const struct nb_cell *cell = &cells->items[whole->cells[j]];
             if (cell->refused) {
-                nb_skips_case(skips, cell->key, cell->refused);
+                nb_skips_case(&plan->skips, cell->key, cell->refused);
                 plan->n_runnable_elsewhere++;
             } else {
                 whole->cells[n++] = whole->cells[j];
@@ -489,7 +483,7 @@ static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *
 
 /* Counts in plan what it drops. -1 after nb_error: none is left, or none of those named. */
 static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells,
-                       const struct nb_effort *effort, struct nb_skips *skips) {
+                       const struct nb_effort *effort) {
     const bool by_whole = wholes->by_op;
     char budget[80], reason[128];
     double least_s = 0;
@@ -504,7 +498,7 @@ static int keep_budget(struct nb_plan *plan, struct wholes *wholes, const struct
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
         named_before += count_named(&wholes->items[i], cells);
-        thin_whole(&wholes->items[i], keep[i], cells, reason, skips);
+        thin_whole(&wholes->items[i], keep[i], cells, reason, &plan->skips);
         after += keep[i];
         named_after += count_named(&wholes->items[i], cells);
     }
@@ -612,7 +606,6 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
         .launches = config->launches, .blocks = config->blocks_per_launch, .sample_ms = config->sample_ms};
     struct nb_cells cells released_by(nb_cells_release) = {0};
     struct wholes wholes released_by(release_wholes) = {.by_op = config->compare.ours.n > 0};
-    struct nb_skips skips released_by(nb_skips_release) = {0};
     const double budget_s = options->budget_s > 0 ? options->budget_s : config->budget_s;
     *plan = (struct nb_plan){.launches = config->launches,
                              .most_launches =
@@ -623,27 +616,22 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .blocks = config->blocks_per_launch,
                              .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
-                             .counters = config->launches > 0,
                              .is_shard = options->n_shards > 0};
     copy_compare_settings(&plan->compare, &config->compare);
-    if (nb_cells_expand(&cells, config, &filters, &skips) != 0) return -1;
+    if (nb_cells_expand(&cells, config, &filters, &plan->skips) != 0) return -1;
     make_wholes(&wholes, &cells);
     hash_plan(plan, &cells, &wholes, config); /* before batches, whose size depends on the number of shards */
     if (config->launches == 0) batch_wholes(&wholes, &cells, options);
-    if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &skips);
-    drop_refused(plan, &wholes, &cells, &skips);
+    if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &plan->skips);
+    drop_refused(plan, &wholes, &cells);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (budget_s > 0 && keep_budget(plan, &wholes, &cells, &effort, &skips) != 0) return -1;
+    if (budget_s > 0 && keep_budget(plan, &wholes, &cells, &effort) != 0) return -1;
     fill(plan, &wholes, &cells, &effort);
     set_worth(plan);
-    nb_skips_sort(&skips);
+    nb_skips_sort(&plan->skips);
     plan->labels = cells.labels;
     cells.labels = (struct nb_labels){0};
-    plan->skips = skips.items;
-    plan->n_skips = skips.n;
-    skips.items = NULL;
-    skips.n = 0;
     return 0;
 }
 
@@ -652,12 +640,8 @@ void nb_plan_release(struct nb_plan *plan) {
     for (size_t i = 0; plan->case_labels && i < plan->n_cases; i++) free(plan->case_labels[i].at);
     nb_labels_release(&plan->labels);
     nb_compare_settings_release(&plan->compare);
-    free(plan->case_labels);
     for (size_t i = 0; i < plan->n_groups; i++) free(plan->groups[i].cases);
-    struct nb_skips skips = {.items = plan->skips, .n = plan->n_skips};
-    nb_skips_release(&skips);
-    free(plan->cases);
-    free(plan->keys);
-    free(plan->groups);
+    nb_skips_release(&plan->skips);
+    nb_free_all(plan->cases, plan->keys, plan->case_labels, plan->groups);
     *plan = (struct nb_plan){0};
 }

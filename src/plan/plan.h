@@ -41,10 +41,9 @@ struct nb_plan {
     size_t n_cases;
     struct nb_group *groups;
     size_t n_groups;
-    struct nb_skip *skips; /* most frequent reason first, the entries of a reason together */
-    size_t n_skips;
-    size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
-    int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
+    struct nb_skips skips;       /* most frequent reason first, the entries of a reason together */
+    size_t n_runnable_elsewhere; /* cells that only this CPU refuses: with no case left the exit code is 77 */
+    int launches, blocks;        /* 0 launches: all cases are checked, none is timed or counted */
     int most_launches; /* of a group; above launches: they are added until the half-widths of its ratios are within aim */
     double aim, budget_s; /* a share, such as 0.03; above 0, infinite: no limit */
     double kept_s;        /* of the budget, for confirmations of what looks behind and for what follows the run */

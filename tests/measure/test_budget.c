@@ -50,7 +50,6 @@ static void begin(double budget_s, struct world world) {
                                .n_groups = GROUPS,
                                .launches = LAUNCHES,
                                .most_launches = LAUNCHES,
-                               .counters = 1,
                                .budget_s = budget_s,
                                .order_seed = 1},
                       .world = world};

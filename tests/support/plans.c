@@ -49,8 +49,8 @@ void refused(struct request r, const char *words) {
 
 size_t left_out(const struct nb_plan *plan, const char *words) {
     size_t n = 0;
-    for (size_t i = 0; i < plan->n_skips; i++)
-        if (strstr(plan->skips[i].reason, words)) n += plan->skips[i].n;
+    for (size_t i = 0; i < plan->skips.n; i++)
+        if (strstr(plan->skips.items[i].reason, words)) n += plan->skips.items[i].n;
     return n;
 }
 
