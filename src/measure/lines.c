@@ -103,22 +103,36 @@ static int read_arm(struct nb_launch_line *l, const struct nb_member *members, c
     return nb_error("%zu samples, but %zu of the other arms", t->samples.n, l->n_blocks);
 }
 
-static bool has_copy(const struct nb_launch_line *l, const char *variant) {
-    for (size_t i = l->n_cases; i < l->n; i++)
-        if (strcmp(l->arms[i].variant, variant) == 0) return true;
-    return false;
+const struct nb_timed *nb_launch_line_case(const struct nb_launch_line *l, const char *key) {
+    for (size_t i = 0; key && i < l->n_cases; i++)
+        if (strcmp(l->arms[i].key, key) == 0) return &l->arms[i];
+    return NULL;
 }
 
-static int check_case(const struct nb_launch_line *l, size_t i) {
-    const struct nb_timed *t = &l->arms[i];
+const struct nb_timed *nb_launch_line_copy(const struct nb_launch_line *l, const char *variant) {
+    for (size_t i = l->n_cases; variant && i < l->n; i++)
+        if (strcmp(l->arms[i].variant, variant) == 0) return &l->arms[i];
+    return NULL;
+}
+
+bool nb_launch_line_add(const struct nb_launch_line *l, const struct nb_timed *t, const char *reference,
+                        struct nb_launches *launches) {
+    const struct nb_timed *copy = nb_launch_line_copy(l, t->copy), *other = nb_launch_line_copy(l, t->other_copy);
+    const struct nb_timed *compared = nb_launch_line_case(l, reference);
+    const size_t before = launches->n;
+    nb_launches_add(launches, &t->samples, copy ? &copy->samples : NULL, compared ? &compared->samples : NULL,
+                    &l->noise);
+    if (other && launches->n > before) nb_launches_add_other(launches, &t->samples, &other->samples);
+    return launches->n > before;
+}
+
+static int check_case(const struct nb_launch_line *l, const struct nb_timed *t) {
     if (!t->key) return nb_error("a case without \"key\"");
     const char *const copies[] = {t->copy, t->other_copy};
     for (int k = 0; k < 2; k++)
-        if (copies[k] && !has_copy(l, copies[k]))
+        if (copies[k] && !nb_launch_line_copy(l, copies[k]))
             return nb_error("%s: its copy %s is not among \"copies\"", t->key, copies[k]);
-    for (size_t j = 0; j < i; j++)
-        if (strcmp(l->arms[j].key, t->key) == 0) return nb_error("%s: twice in one launch", t->key);
-    return 0;
+    return nb_launch_line_case(l, t->key) == t ? 0 : nb_error("%s: twice in one launch", t->key);
 }
 
 int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors) {
@@ -138,7 +152,7 @@ int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struc
         if (!l->arms[l->n - 1].variant) return nb_error("a copy without \"variant\"");
     }
     for (size_t i = 0; i < l->n_cases; i++)
-        if (check_case(l, i) != 0) return -1;
+        if (check_case(l, &l->arms[i]) != 0) return -1;
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "src/measure/metamorphic.h"
 #include "src/measure/paired.h"
 #include "src/measure/status.h"
+#include "src/measure/timing.h"
 
 /* Of a checked case, beside its figures. */
 struct nb_facts {
@@ -73,6 +74,12 @@ extern const struct nb_member nb_launch_line_members[]; /* but for the arms */
  * Released also after -1 with nb_error. */
 int nb_launch_line_read(struct nb_launch_line *l, const cJSON *line, const struct nb_floors *floors);
 void nb_launch_line_release(struct nb_launch_line *l);
+/* The case of a key and the copy of a variant; null: there is none, or the text is. */
+const struct nb_timed *nb_launch_line_case(const struct nb_launch_line *l, const char *key);
+const struct nb_timed *nb_launch_line_copy(const struct nb_launch_line *l, const char *variant);
+/* Takes in the samples of a case, beside those of its copies and of the reference case. False: none of its own is valid. */
+bool nb_launch_line_add(const struct nb_launch_line *l, const struct nb_timed *t, const char *reference,
+                        struct nb_launches *launches);
 
 struct nb_failure {
     int group, launch;        /* launch: -1 in the check or the counter pass */

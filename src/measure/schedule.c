@@ -3,14 +3,15 @@
 #include "src/measure/schedule.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/core/random.h"
+#include "src/measure/lines.h"
 
 /* Of these every group has that is not left out. */
 static int steps_at_least(const struct nb_schedule *s, int group, enum nb_stage stage) {
@@ -48,9 +49,7 @@ void nb_schedule_init(struct nb_schedule *s, const struct nb_plan *plan, int che
 void nb_schedule_release(struct nb_schedule *s) {
     for (size_t g = 0; s->groups && g < s->plan->n_groups; g++) {
         for (size_t i = 0; i < s->plan->groups[g].n; i++) nb_launches_release(&s->groups[g].cases[i]);
-        free(s->groups[g].cases);
-        free(s->groups[g].widths);
-        free(s->groups[g].launched);
+        nb_free_all(s->groups[g].cases, s->groups[g].widths, s->groups[g].launched);
     }
     free(s->groups);
     nb_floors_release(&s->floors);
@@ -59,64 +58,34 @@ void nb_schedule_release(struct nb_schedule *s) {
 
 /* ---- what a launch leaves ---------------------------------------------------------------------------------------- */
 
-/* arm: null: s stays empty. */
-static int read_samples(struct nb_samples *s, const cJSON *arm, double floor) {
-    *s = (struct nb_samples){0};
-    return arm ? nb_samples_from_json(s, arm, floor) : 0;
-}
-
-static int read_copy(struct nb_samples *s, const cJSON *line, const char *variant, double floor) {
-    return read_samples(s, nb_json_find(nb_json_get(line, "copies"), "variant", variant), floor);
-}
-
-static int take_case(struct nb_launches *launches, const cJSON *line, const cJSON *arm,
-                     const struct nb_samples *reference) {
-    const double floor = reference->floor;
-    static const struct nb_noise unused = {0};
-    released_by(nb_samples_release) struct nb_samples own = {0}, copy = {0}, other = {0};
-    const size_t before = launches->n;
-    int result = read_samples(&own, arm, floor);
-    if (result == 0) result = read_copy(&copy, line, nb_json_get_text(arm, "copy"), floor);
-    if (result == 0) result = read_copy(&other, line, nb_json_get_text(arm, "other_copy"), floor);
-    if (result == 0) nb_launches_add(launches, &own, copy.n ? &copy : NULL, reference->n ? reference : NULL, &unused);
-    if (launches->n > before && other.n > 0) nb_launches_add_other(launches, &own, &other);
-    return result;
-}
-
 static int take_launch(struct nb_schedule *s, int group, const cJSON *line) {
     const struct nb_group *planned = &s->plan->groups[group];
     struct nb_scheduled_group *g = &s->groups[group];
-    const cJSON *cases = nb_json_get(line, "cases");
-    const char *const reference_key = s->plan->keys[planned->cases[planned->reference]];
-    const double floor = nb_floors_of_line(&s->floors, line);
-    struct nb_samples reference released_by(nb_samples_release);
-    int result = read_samples(&reference, nb_json_find(cases, "key", reference_key), floor);
-    reference.floor = floor;
-    for (size_t i = 0; result == 0 && i < planned->n; i++) {
-        const cJSON *arm = nb_json_find(cases, "key", s->plan->keys[planned->cases[i]]);
-        if (!arm) continue;
-        result = take_case(&g->cases[i], line, arm, &reference);
+    struct nb_launch_line l released_by(nb_launch_line_release);
+    if (nb_launch_line_read(&l, line, &s->floors) != 0) return -1;
+    for (size_t i = 0; i < planned->n; i++) {
+        const struct nb_timed *t = nb_launch_line_case(&l, s->plan->keys[planned->cases[i]]);
+        if (!t) continue;
+        nb_launch_line_add(&l, t, s->plan->keys[planned->cases[planned->reference]], &g->cases[i]);
         const double width = nb_launches_width(&g->cases[i]);
         g->widths[i] = g->cases[i].n == 0 ? 0 : isfinite(width) ? width : 1;
     }
-    return result;
+    return 0;
 }
 
 static int take_stop(struct nb_scheduled_group *g, int fewest, const cJSON *line) {
-    const char *why = nb_json_get_text(line, "why");
-    const double launches = nb_json_get_number(line, "launches");
-    g->n_when_stopped = launches >= 0 && launches <= INT_MAX ? (int)launches : 0;
-    for (int i = 0; why && nb_stop_names[i]; i++)
-        if (strcmp(nb_stop_names[i], why) == 0) g->stopped = (enum nb_stop)i;
+    const int why = nb_name_find(nb_stop_names, nb_json_get_string(line, "why"));
+    const int launches = nb_json_get_index(line, "launches");
+    g->n_when_stopped = launches > 0 ? launches : 0;
+    if (why > NB_STOP_UNKNOWN) g->stopped = (enum nb_stop)why;
     g->left_out = g->stopped == NB_STOP_BUDGET && (g->n_when_stopped < fewest || fewest == 0);
     return 0;
 }
 
 int nb_schedule_take(struct nb_schedule *s, int group, const cJSON *line) {
     assert(s && group >= 0 && (size_t)group < s->plan->n_groups && line);
-    const char *type = nb_json_get_text(line, "type");
-    if (type && strcmp(type, "stop") == 0) return take_stop(&s->groups[group], s->plan->launches, line);
-    if (!type || strcmp(type, "launch") != 0) return 0;
+    if (nb_json_is(line, "type", "stop")) return take_stop(&s->groups[group], s->plan->launches, line);
+    if (!nb_json_is(line, "type", "launch")) return 0;
     nb_floors_take_line(&s->floors, line);
     return nb_plan_is_adaptive(s->plan) ? take_launch(s, group, line) : 0;
 }
@@ -397,12 +366,16 @@ static void shuffle(struct unit *units, int n, uint64_t seed, int round) {
     }
 }
 
+static bool lacks(const struct nb_schedule *s, int group) {
+    const struct nb_scheduled_group *g = &s->groups[group];
+    return g->stopped == NB_STOP_UNKNOWN && g->spent[NB_STAGE_LAUNCH].n < s->plan->launches;
+}
+
 /* The units that lack launches which every group has. */
 static int lacking(const struct nb_schedule *s, struct unit *due) {
     int n = 0;
     for (int g = 0; g < (int)s->plan->n_groups; g += nb_schedule_unit_size(s->plan, g))
-        if (s->groups[g].spent[NB_STAGE_LAUNCH].n < s->plan->launches && s->groups[g].stopped == NB_STOP_UNKNOWN)
-            due[n++] = (struct unit){g, 0};
+        if (lacks(s, g)) due[n++] = (struct unit){g, 0};
     return n;
 }
 
@@ -423,10 +396,9 @@ static int gaining(struct nb_schedule *s, double left_s, struct unit *due) {
 }
 
 bool nb_schedule_lacks(const struct nb_schedule *s) {
-    for (size_t g = 0; g < s->plan->n_groups; g++)
-        if (s->groups[g].stopped == NB_STOP_UNKNOWN && s->groups[g].spent[NB_STAGE_LAUNCH].n < s->plan->launches)
-            return true;
-    return false;
+    bool any = false;
+    for (int g = 0; g < (int)s->plan->n_groups; g++) any |= lacks(s, g);
+    return any;
 }
 
 int nb_schedule_round(struct nb_schedule *s, int round, double left_s, int *units) {

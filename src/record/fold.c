@@ -275,18 +275,6 @@ static struct fold_arm *fold_find_arm(struct fold_group *group, const char *key)
     return NULL;
 }
 
-static const struct nb_timed *find_copy(const struct nb_launch_line *l, const char *variant) {
-    for (size_t i = l->n_cases; variant && i < l->n; i++)
-        if (strcmp(l->arms[i].variant, variant) == 0) return &l->arms[i];
-    return NULL;
-}
-
-static const struct nb_timed *find_reference(const struct nb_launch_line *l, const struct fold_group *group) {
-    for (size_t i = 0; i < l->n_cases; i++)
-        if (strcmp(l->arms[i].key, group->arms[group->reference].key) == 0) return &l->arms[i];
-    return NULL;
-}
-
 /* A launch counts once: a second line about it would give one process the weight of two. */
 static int mark_seen(struct fold_arm *arm, int launch) {
     for (int i = 0; i < arm->n_seen; i++)
@@ -308,21 +296,17 @@ static struct nb_record *record_of(const struct fold *f, const struct fold_arm *
 
 static int add_case(const struct fold *f, const struct nb_launch_line *l, struct fold_group *group,
                     const struct nb_timed *t) {
-    const struct nb_timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
-    const struct nb_timed *floor = find_copy(l, l->floor), *other = find_copy(l, t->other_copy);
+    const struct nb_timed *floor = nb_launch_line_copy(l, l->floor);
     struct fold_arm *arm = fold_find_arm(group, t->key);
     if (!arm) return -1;
     if (set_copy(arm->copy, t->copy, t->key) != 0 || set_copy(arm->other_copy, t->other_copy, t->key) != 0) return -1;
     if (mark_seen(arm, l->launch) != 0) return -1;
-    const size_t before = arm->launches.n;
-    nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
-                    &l->noise);
-    if (other && arm->launches.n > before) nb_launches_add_other(&arm->launches, &t->samples, &other->samples);
-    if (t->level && arm->launches.n > before)
+    const bool is_valid = nb_launch_line_add(l, t, group->arms[group->reference].key, &arm->launches);
+    if (t->level && is_valid)
         nb_launches_bound(&arm->launches, t->core_ns, floor ? nb_samples_median(&floor->samples) : t->floor_ns,
                           t->level);
     const struct nb_record *r = record_of(f, arm);
-    if (r && r->c.cache != NB_COLD && r->c.backend == NB_BACKEND_CPU && arm->launches.n > before)
+    if (r && r->c.cache != NB_COLD && r->c.backend == NB_BACKEND_CPU && is_valid)
         nb_launches_clock(&arm->launches, l->clock_ghz, l->highest_ghz);
     arm->chunked = t->chunked;
     arm->per_sample = t->per_sample;

@@ -57,6 +57,8 @@ static cJSON *arm_of(const char *name, const char *text, double ns) {
 static cJSON *launch_line(int group, double ln_ratio, int launch) {
     cJSON *line = cJSON_CreateObject(), *cases, *copies;
     cJSON_AddStringToObject(line, "type", "launch");
+    cJSON_AddNumberToObject(line, "group", group);
+    cJSON_AddNumberToObject(line, "launch", launch);
     cases = cJSON_AddArrayToObject(line, "cases");
     copies = cJSON_AddArrayToObject(line, "copies");
     for (int i = 0; i < CASES; i++) {
