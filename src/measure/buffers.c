@@ -229,28 +229,27 @@ static int place_on_device(struct nb_buffers *b) {
     return 0;
 }
 
-int nb_buffers_to_device(const struct nb_buffers *b) {
+static int copy(const struct nb_device_api *device, bool back, const struct nb_device_memory *there,
+                unsigned char *here, size_t bytes) {
+    return back ? device->copy_out(here, there->area, bytes) : device->copy_in(there->area, here, bytes);
+}
+
+static int copy_all(const struct nb_buffers *b, bool back) {
     const struct nb_device_api *device = b->request.device;
     int result = 0;
-    if (!device) return 0;
-    if (b->slab_there.area) return device->copy_in(b->slab_there.area, b->slab.area, b->slab_bytes);
+    if (b->slab_there.area) return copy(device, back, &b->slab_there, b->slab.area, b->slab_bytes);
     for (int i = 0; i < NB_N_TENSORS && result == 0; i++) {
         const struct nb_tensor *t = &b->tensors[i];
-        if (t->data) result = device->copy_in(b->there[i].area, t->area, t->area_bytes);
+        if (t->data) result = copy(device, back, &b->there[i], t->area, t->area_bytes);
     }
     return result;
 }
 
+int nb_buffers_to_device(const struct nb_buffers *b) { return b->request.device ? copy_all(b, false) : 0; }
+
 int nb_buffers_from_device(const struct nb_buffers *b) {
-    const struct nb_device_api *device = b->request.device;
-    if (!device) return 0;
-    int result = device->synchronise();
-    if (result == 0 && b->slab_there.area) return device->copy_out(b->slab.area, b->slab_there.area, b->slab_bytes);
-    for (int i = 0; i < NB_N_TENSORS && result == 0; i++) {
-        const struct nb_tensor *t = &b->tensors[i];
-        if (t->data) result = device->copy_out(t->area, b->there[i].area, t->area_bytes);
-    }
-    return result;
+    if (!b->request.device) return 0;
+    return b->request.device->synchronise() == 0 ? copy_all(b, true) : -1;
 }
 
 static void fill(struct nb_tensor *t, const struct nb_layout_request *q) {
@@ -283,14 +282,11 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
         if (specs[i].from != OUTPUT && !source_of(b, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
         if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, b);
     }
-    int bad = 0;
-    if (request->placement == NB_PLACE_SLAB)
-        bad = place_slab(b);
-    else {
-        for (int i = 0; i < NB_N_TENSORS && !bad; i++)
-            if (b->request.wants & 1u << i)
-                bad = place_guarded(&b->tensors[i], &b->own[i], request->placement, specs[i].kind == BYTES);
-    }
+    const bool is_slab = request->placement == NB_PLACE_SLAB;
+    int bad = is_slab ? place_slab(b) : 0;
+    for (int i = 0; i < NB_N_TENSORS && !is_slab && !bad; i++)
+        if (b->request.wants & 1u << i)
+            bad = place_guarded(&b->tensors[i], &b->own[i], request->placement, specs[i].kind == BYTES);
     if (b->request.device && nb_device_is_host(b->request.device)) b->request.device = NULL;
     if (!bad && b->request.device) bad = place_on_device(b);
     if (bad) {
@@ -329,8 +325,7 @@ void nb_buffers_release(struct nb_buffers *b) {
     }
     if (device && b->slab_there.area) device->release(&b->slab_there);
     nb_device_host.release(&b->slab);
-    free(b->saved[0]);
-    free(b->saved[1]);
+    nb_free_all(b->saved[0], b->saved[1]);
     *b = (struct nb_buffers){0};
 }
 

@@ -77,23 +77,19 @@ double nb_floors_get(const struct nb_floors *f, int cpu, int threads) {
     return c ? cycles_of(c) : (double)NAN;
 }
 
-/* "noise" of a line says where it was measured; -1: it does not. */
-static int place_of(const cJSON *line, int *threads) {
+/* "noise" of a line says where it was measured; null: it does not. */
+static const struct nb_floor *find_of_line(const struct nb_floors *f, const cJSON *line) {
     const cJSON *noise = nb_json_get(line, "noise");
-    *threads = nb_json_get_index(noise, "threads");
-    return nb_json_get_index(noise, "cpu");
+    return find(f, nb_json_get_index(noise, "cpu"), nb_json_get_index(noise, "threads"));
 }
 
 double nb_floors_of_line(const struct nb_floors *f, const cJSON *line) {
-    int threads;
-    const int cpu = place_of(line, &threads);
-    return nb_floors_get(f, cpu, threads);
+    const struct nb_floor *c = find_of_line(f, line);
+    return c ? cycles_of(c) : (double)NAN;
 }
 
 double nb_floors_clock_of_line(const struct nb_floors *f, const cJSON *line) {
-    int threads;
-    const int cpu = place_of(line, &threads);
-    const struct nb_floor *c = find(f, cpu, threads);
+    const struct nb_floor *c = find_of_line(f, line);
     return c ? c->clock_ghz : 0;
 }
 
@@ -121,8 +117,8 @@ static void add_probes(const cJSON *arms, double **probes, size_t *n) {
 
 void nb_floors_take_line(struct nb_floors *f, const cJSON *line) {
     static const char *const lists[] = {"cases", "copies", "arms"};
-    int threads;
-    const int cpu = place_of(line, &threads);
+    const cJSON *noise = nb_json_get(line, "noise");
+    const int cpu = nb_json_get_index(noise, "cpu"), threads = nb_json_get_index(noise, "threads");
     double *probes freed = NULL;
     size_t n = 0;
     if (cpu < 0 || threads < 0) return;

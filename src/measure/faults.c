@@ -108,14 +108,14 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 }
 
 _Noreturn void nb_faults_end(const char *whose, const char *how) {
-    struct nb_strbuf reason = {0}, text = {0};
+    struct nb_strbuf text = {0};
     cJSON *line = cJSON_CreateObject();
-    nb_strbuf_addf(&reason, "%s %s", whose, how);
+    const char *reason = nb_textf("%s %s", whose, how);
     nb_json_text(line, "type", "fault");
     nb_json_text(line, "status", "crashed");
-    nb_json_text(line, "reason", reason.text);
+    nb_json_text(line, "reason", reason);
     nb_json_print(line, &text);
-    if (!nb_answers_say(text.text, text.len, true)) nb_error("a kernel cannot be called: %s", reason.text);
+    if (!nb_answers_say(text.text, text.len, true)) nb_error("a kernel cannot be called: %s", reason);
     _exit(1);
 }
 

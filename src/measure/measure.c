@@ -50,19 +50,13 @@ struct cursor {
     uint64_t random; /* of what is spoilt; never 0 */
 };
 
-/* Two rows of the inputs that have changed places, in the set of every home that the block is on. */
-struct exchange {
-    struct nb_buffers *sets; /* null: never */
-    int n, set, n_sets;      /* n_sets: of a home */
-    int64_t a, b;
-};
-
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
     struct cursor cursor;
-    unsigned unmet; /* homes whose set no arm has met in this block: bits, the first home's and the other's */
-    struct exchange exchange;
+    unsigned unmet;           /* homes whose set no arm has met in this block: bits, the first home's and the other's */
+    bool exchanges;           /* two rows of the inputs change places, in the set of every home that the block is on */
+    int64_t a, b;             /* those that have */
     uint64_t times;           /* sum over all samples, weighted by their places */
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
     char where[120];          /* they were changed */
@@ -117,23 +111,25 @@ static void swap_rows(const struct nb_tensor *t, int64_t a, int64_t b) {
     }
 }
 
-static void exchange_rows(const struct exchange *e) {
-    for (int s = e->set; e->sets && s < e->n && e->a != e->b; s += e->n_sets) {
-        const struct nb_tensor *tensors = e->sets[s].tensors;
-        swap_rows(&tensors[NB_T_X], e->a, e->b);
-        if (tensors[NB_T_RESIDUAL].data) swap_rows(&tensors[NB_T_RESIDUAL], e->a, e->b);
+static void exchange_rows(const struct launch *l) {
+    for (int s = l->cursor.set; l->exchanges && s < l->options->n_watched && l->a != l->b; s += l->cursor.n_sets) {
+        const struct nb_tensor *tensors = l->options->watched[s].tensors;
+        swap_rows(&tensors[NB_T_X], l->a, l->b);
+        if (tensors[NB_T_RESIDUAL].data) swap_rows(&tensors[NB_T_RESIDUAL], l->a, l->b);
     }
 }
+
 /* To the next set; the two rows back, and two others. */
 static void begin_block(struct launch *l, uint64_t rows) {
-    exchange_rows(&l->exchange);
-    if (l->cursor.stays) l->exchange.set = l->cursor.set = (l->cursor.set + 1) % l->cursor.n_sets;
+    exchange_rows(l);
+    if (l->cursor.stays) l->cursor.set = (l->cursor.set + 1) % l->cursor.n_sets;
     l->unmet = l->cursor.stays && l->cursor.n_sets > 1 ? 3 : 0;
-    if (!l->exchange.sets) return;
-    l->exchange.a = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
-    l->exchange.b = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
-    exchange_rows(&l->exchange);
+    if (!l->exchanges) return;
+    l->a = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
+    l->b = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
+    exchange_rows(l);
 }
+
 /* Forward kernels whose rows depend on nothing else, not even on where they lie. */
 static bool takes_any_order(const struct nb_arm *arm) {
     const struct nb_case *c = arm->c;
@@ -147,8 +143,8 @@ static bool may_exchange(const struct nb_arm *arms, int n_arms, const struct cur
     return may;
 }
 
-static void look_at_row(struct nb_arm *arm, const struct exchange *e, int set, int64_t row) {
-    const int64_t holds = row == e->a ? e->b : row == e->b ? e->a : row;
+static void look_at_row(struct nb_arm *arm, const struct launch *l, int set, int64_t row) {
+    const int64_t holds = row == l->a ? l->b : row == l->b ? l->a : row;
     if (arm->is_wrong || nb_output_digest(&arm->outputs[set], row) == arm->digests[holds]) return;
     arm->is_wrong = true;
     arm->wrong_row = row;
@@ -157,7 +153,7 @@ static void look_at_row(struct nb_arm *arm, const struct exchange *e, int set, i
 /* Inputs and poison as they were at first, in their places, or what harmed them first. */
 static enum nb_damage mend(struct launch *l, char *where, size_t n) {
     enum nb_damage damage = NB_INTACT;
-    exchange_rows(&l->exchange);
+    exchange_rows(l);
     for (int s = 0; s < l->options->n_watched; s++) {
         struct nb_buffers *set = &l->options->watched[s];
         char here[sizeof l->where];
@@ -167,7 +163,7 @@ static enum nb_damage mend(struct launch *l, char *where, size_t n) {
         if (damage == NB_INTACT) snprintf(where, n, "%s", here);
         if (damage == NB_INTACT) damage = found;
     }
-    exchange_rows(&l->exchange);
+    exchange_rows(l);
     return damage;
 }
 
@@ -247,8 +243,8 @@ static void look_at_spots(struct nb_arm *arm, struct launch *l) {
     const struct nb_tensor *t = arm->outputs[0].by_row[0];
     const double share = 2 * digest_s * (double)t->cols * (double)t->item / (0.01 * l->options->sample_s);
     if (share > 1 && (double)(next_random(&l->cursor.random) >> 11) * 0x1p-53 * share > 1) return;
-    look_at_row(arm, &l->exchange, arm->spoilt_set, arm->spoilt_row);
-    if (l->exchange.sets && !arm->chunked) look_at_row(arm, &l->exchange, l->exchange.set, l->exchange.a);
+    look_at_row(arm, l, arm->spoilt_set, arm->spoilt_row);
+    if (l->exchanges && !arm->chunked) look_at_row(arm, l, l->cursor.set, l->a);
     acquit(arm, l);
 }
 
@@ -388,7 +384,7 @@ static void spoil_on_device(struct nb_arm *arm, struct launch *l) {
 
 static void look_on_device(struct nb_arm *arm, const struct launch *l) {
     if (!is_spot_checked(arm, l) || is_out(arm)) return;
-    if (fetch_row(arm, l->options->device, arm->spoilt_row) == 0) look_at_row(arm, &l->exchange, 0, arm->spoilt_row);
+    if (fetch_row(arm, l->options->device, arm->spoilt_row) == 0) look_at_row(arm, l, 0, arm->spoilt_row);
 }
 
 /* One more sample, or a call, ahead of the sample: it warms, and while the device works through it the sample is enqueued, which would be part of
@@ -595,7 +591,7 @@ static double spend(double s) {
     return spent;
 }
 
-static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
+static void run_sample(struct nb_arm *arm, struct launch *l, int block) {
     const struct nb_device_api *device = l->options->device;
     const bool was_disturbed = device && device->is_disturbed();
     const struct nb_thread_usage before = nb_thread_usage();
@@ -608,7 +604,6 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     l->times += weighted(arm, block);
     arm->preempted[block] = after.cpu != before.cpu || after.involuntary != before.involuntary;
     if (device) arm->preempted[block] = device->is_disturbed() || was_disturbed;
-    return arm->preempted[block];
 }
 
 /* ---- probes of the core ---- */
@@ -693,7 +688,7 @@ static void take_turn(struct nb_arm *arms, int a, struct launch *l, int block, i
     if (options->behind) options->behind(arm);
     look_for_damage(arm, l);
     if (arm->damage != NB_INTACT)
-        exchange_rows(&l->exchange); /* the inputs were filled anew */
+        exchange_rows(l); /* the inputs were filled anew */
     else if (l->acquitted)
         arm->damage = mend(l, arm->where, sizeof arm->where);
     look_at_spots(arm, l);
@@ -740,8 +735,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     }
     if (options->even_samples) even_samples(arms, n_arms);
     for (int a = 0; a < n_arms && looks; a++) arms[a].spoils_every = spoils[options->even_samples ? 0 : a];
-    if (looks && may_exchange(arms, n_arms, &l.cursor))
-        l.exchange = (struct exchange){.sets = options->watched, .n = options->n_watched, .n_sets = n_sets};
+    l.exchanges = options->watched && looks && may_exchange(arms, n_arms, &l.cursor);
     const int round = longest_round(arms, n_arms);
     disturbance_begin(noise, &before, nb_pool_threads(pool), options->device);
     l.hidden = nb_hidden_threads_begin(nb_pool_cpu_times(pool), arms[0].c->threads);
@@ -758,7 +752,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     if (options->device || nb_arms_have_program(arms, n_arms))
         noise->cpu_s = NAN; /* this thread waits, which is no sign of others */
     look_for_hidden_threads(&l, arms, n_arms);
-    exchange_rows(&l.exchange); /* back */
+    exchange_rows(&l); /* back */
     blame_who_changed_inputs(&l, arms, n_arms);
     look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) {

@@ -53,12 +53,12 @@ static bool trial_call(struct trials *t, enum nb_relation relation, int64_t rows
     return false;
 }
 
-/* A difference; the first one's place is kept. */
-static void count(struct trials *t, enum nb_relation relation, int64_t row, int64_t col) {
+/* A difference; the first one's place is kept: element i of the packed result. */
+static void count(struct trials *t, enum nb_relation relation, int64_t i) {
     struct nb_relation_result *r = &t->out->relations[relation];
     if (r->figure++ > 0) return;
-    r->row = row;
-    r->col = col;
+    r->row = i / t->fixture->in.cols;
+    r->col = i % t->fixture->in.cols;
 }
 
 /* Passed when nothing was counted. */
@@ -154,7 +154,7 @@ static void compare_row(struct trials *t, enum nb_relation relation, int64_t row
     int64_t col = 0;
     while (col < in->cols && same_bits(t->y, row * in->cols + col, t->first, of_first * in->cols + col, in->dtype))
         col++;
-    if (col < in->cols) count(t, relation, of_first, col);
+    if (col < in->cols) count(t, relation, of_first * in->cols + col);
 }
 
 static void try_row_order(struct trials *t) {
@@ -244,14 +244,14 @@ static void try_twice(struct trials *t) {
 
 static void try_negate(struct trials *t) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
-    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
+    const int64_t n = t->fixture->in.rows * t->fixture->in.cols;
     nb_fixture_reset(t->fixture);
     negate(t->fixture);
     if (!trial_call(t, NB_REL_NEGATE, t->fixture->in.rows, 0)) return;
     for (int64_t i = 0; i < n; i++) {
         const double v = nb_get(t->y, i, dtype), w = -nb_get(t->first, i, dtype);
         /* 0 has no sign to be held to: c - c is +0 on either side */
-        if (v != w && !(isnan(v) && isnan(w))) count(t, NB_REL_NEGATE, i / cols, i % cols);
+        if (v != w && !(isnan(v) && isnan(w))) count(t, NB_REL_NEGATE, i);
     }
     trial_judge(t, NB_REL_NEGATE, "one-sided rounding: negating the input does not negate the result");
 }
@@ -270,18 +270,17 @@ static bool must_scale(double from, double to, const struct nb_format *f) {
 static void compare_gradient(struct trials *t, int k) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
     const struct nb_format *f = &nb_formats[dtype];
-    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
+    const int64_t n = t->fixture->in.rows * t->fixture->in.cols;
     for (int64_t i = 0; i < n; i++) {
         const double now = nb_get(t->y, i, dtype), before = nb_get(t->first, i, dtype), want = ldexp(before, k);
-        if (now != want && must_scale(before, now, f) && must_scale(want, now, f))
-            count(t, NB_REL_SCALE, i / cols, i % cols);
+        if (now != want && must_scale(before, now, f) && must_scale(want, now, f)) count(t, NB_REL_SCALE, i);
     }
 }
 
 static void compare_bits(struct trials *t) {
     const struct nb_inputs *in = &t->fixture->in;
     for (int64_t i = 0; i < in->rows * in->cols; i++)
-        if (!same_bits(t->y, i, t->first, i, in->dtype)) count(t, NB_REL_SCALE, i / in->cols, i % in->cols);
+        if (!same_bits(t->y, i, t->first, i, in->dtype)) count(t, NB_REL_SCALE, i);
 }
 
 /* Of a gradient every power is tried, or none. */
@@ -323,13 +322,15 @@ static void try_scale(struct trials *t) {
 
 /* Both results are within the bound of their own rows, whose exact results are the same: they differ by the sum at most. */
 
-/* A row of y beside a row of the first call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
-static void compare_within(struct trials *t, enum nb_relation relation, const void *now, const void *before,
-                           int64_t row, const int64_t *place, const double *tolerance) {
+/* A row of y beside the same of another call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
+static void compare_within(struct trials *t, enum nb_relation relation, const void *other, int64_t row,
+                           const int64_t *place, const double *tolerance) {
     struct nb_relation_result *worst = &t->out->relations[relation];
     const enum nb_dtype dtype = t->fixture->in.dtype;
-    for (int64_t i = 0; i < t->fixture->in.cols; i++) {
-        const double v = nb_get(now, place ? place[i] : i, dtype), w = nb_get(before, i, dtype);
+    const int64_t cols = t->fixture->in.cols;
+    for (int64_t i = 0; i < cols; i++) {
+        const double v = nb_get(t->y, row * cols + (place ? place[i] : i), dtype),
+                     w = nb_get(other, row * cols + i, dtype);
         if (!isfinite(tolerance[i]) || !(tolerance[i] > 0)) continue;
         const double difference = fabs(v - w);
         double ratio = isfinite(difference) ? difference / tolerance[i] : INFINITY;
@@ -386,8 +387,7 @@ static void try_permute(struct trials *t) {
         for (int64_t r = 0; r < in->rows; r++) {
             trial_exact(t, t->oracle, &t->bound, r % t->fixture->source_rows);
             for (int64_t i = 0; i < cols; i++) t->tolerance[i] *= 2;
-            compare_within(t, NB_REL_PERMUTE, (unsigned char *)t->y + (size_t)r * bytes,
-                           (unsigned char *)t->first + (size_t)r * bytes, r, place, t->tolerance);
+            compare_within(t, NB_REL_PERMUTE, t->first, r, place, t->tolerance);
         }
         trial_judge_ratio(t, NB_REL_PERMUTE, 1, "another order of the columns changes y beyond the bound");
     }
@@ -435,19 +435,16 @@ static bool add_tolerances(struct trials *t, double *sums) {
 static void shift_rows(struct trials *t, double by) {
     struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, n = in->rows * cols;
-    const size_t bytes = (size_t)cols * t->fixture->item;
     double *sums freed = nb_alloc((unsigned long long)n, sizeof *sums);
-    void *before freed = nb_alloc((unsigned long long)in->rows, bytes);
+    void *before freed = nb_alloc((unsigned long long)n, t->fixture->item);
     t->n_compared = 0;
     bool whole = add_tolerances(t, sums) && trial_call(t, NB_REL_SHIFT, in->rows, 0);
     if (whole) {
-        memcpy(before, t->y, (size_t)in->rows * bytes);
+        memcpy(before, t->y, (size_t)n * t->fixture->item);
         for (int64_t i = 0; i < n; i++) nb_set(in->x, i, in->dtype, nb_get(in->x, i, in->dtype) + by);
         whole = add_tolerances(t, sums) && trial_call(t, NB_REL_SHIFT, in->rows, 0);
     }
-    for (int64_t r = 0; whole && r < in->rows; r++)
-        compare_within(t, NB_REL_SHIFT, (unsigned char *)t->y + (size_t)r * bytes,
-                       (unsigned char *)before + (size_t)r * bytes, r, NULL, sums + r * cols);
+    for (int64_t r = 0; whole && r < in->rows; r++) compare_within(t, NB_REL_SHIFT, before, r, NULL, sums + r * cols);
     if (whole) trial_judge_ratio(t, NB_REL_SHIFT, 1, "a constant added to the row changes y beyond the bound");
 }
 
@@ -503,8 +500,7 @@ static void try_residuals(struct trials *t) {
 static void compare_exact(struct trials *t, const double *want) {
     const struct nb_inputs *in = &t->fixture->in;
     for (int64_t i = 0; i < in->rows * in->cols; i++)
-        if (!(nb_get(t->y, i, in->dtype) == nb_round_to(want[i], in->dtype)))
-            count(t, NB_REL_EXACT, i / in->cols, i % in->cols);
+        if (!(nb_get(t->y, i, in->dtype) == nb_round_to(want[i], in->dtype))) count(t, NB_REL_EXACT, i);
 }
 
 static void try_exact(struct trials *t) {

@@ -15,15 +15,11 @@ enum { MOST_LAUNCHES = 1000000 };
 
 /* ---- samples of one arm in one launch ---------------------------------------------------------------------------- */
 
-static int read_positions(struct nb_samples *s, const cJSON *positions) {
-    int *position = nb_alloc(s->n, sizeof *position);
-    const cJSON *item;
-    size_t block = 0;
-    s->position = position;
-    if ((size_t)cJSON_GetArraySize(positions) != s->n)
-        return nb_error("\"position\" is not of as many blocks as the samples");
-    cJSON_ArrayForEach(item, positions) position[block++] = item->valueint;
-    return 0;
+/* A list of the arm with an entry for each block; null: the arm has none. -1 after nb_error. */
+static int find_list(const cJSON *arm, const char *name, size_t n, const cJSON **list) {
+    *list = nb_json_get(arm, name);
+    if (!*list || (size_t)cJSON_GetArraySize(*list) == n) return 0;
+    return nb_error("\"%s\" is not of as many blocks as the samples", name);
 }
 
 /* Blocks by their numbers. */
@@ -48,26 +44,22 @@ static int read_positive(double *values, const cJSON *list, const char *what) {
     return 0;
 }
 
-static int read_probes(struct nb_samples *s, const cJSON *probes) {
-    double *probe = nb_alloc(s->n, sizeof *probe);
-    s->probe = probe;
-    if ((size_t)cJSON_GetArraySize(probes) != s->n)
-        return nb_error("\"probe\" is not of as many blocks as the samples");
-    return read_positive(probe, probes, "a probe");
-}
-
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm, double floor) {
     const cJSON *samples = nb_json_get(arm, "sample_ns");
-    const cJSON *positions = nb_json_get(arm, "position");
-    const cJSON *probes = nb_json_get(arm, "probe");
+    const cJSON *positions, *probes, *item;
     const size_t n = (size_t)cJSON_GetArraySize(samples);
     double *ns = nb_alloc(n, sizeof *ns);
     bool *preempted = nb_alloc(n, sizeof *preempted);
     *s = (struct nb_samples){.ns = ns, .preempted = preempted, .n = n, .floor = floor};
     if (read_positive(ns, samples, "a sample's time") != 0) return -1;
     if (read_preempted(preempted, n, nb_json_get(arm, "preempted")) != 0) return -1;
-    if (positions && read_positions(s, positions) != 0) return -1;
-    return probes ? read_probes(s, probes) : 0;
+    if (find_list(arm, "position", n, &positions) != 0 || find_list(arm, "probe", n, &probes) != 0) return -1;
+    int *position = positions ? nb_alloc(n, sizeof *position) : NULL;
+    double *probe = probes ? nb_alloc(n, sizeof *probe) : NULL;
+    s->position = position;
+    s->probe = probe;
+    cJSON_ArrayForEach(item, positions) *position++ = item->valueint;
+    return read_positive(probe, probes, "a probe");
 }
 
 void nb_samples_release(struct nb_samples *s) {

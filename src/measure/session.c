@@ -270,9 +270,11 @@ static void init_session(struct session *v, struct nb_run *run, int group, int l
                           .outcome = {.ending = NB_ENDED_WELL}};
 }
 
-static void release_session(struct session *v) {
+/* -1: no worker can be started. */
+static int end_session(struct session *v) {
     cJSON_Delete(v->answers);
     free(v->members);
+    return v->outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 static const char *key_of(const struct session *v, int member) { return v->run->plan->keys[v->group->cases[member]]; }
@@ -587,12 +589,12 @@ static void write_check(struct session *v, double elapsed_s) {
     cJSON *line = new_line("check", v->number), *cases = cJSON_AddArrayToObject(line, "cases"), *c;
     while ((c = cJSON_DetachItemFromArray(v->answers, 0))) {
         const int i = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        const bool is_new = i >= 0 && !v->state->cases[i].journaled;
-        if (is_new) v->state->cases[i].journaled = true;
-        if (is_new)
-            cJSON_AddItemToArray(cases, c);
-        else
+        if (i < 0 || v->state->cases[i].journaled) {
             cJSON_Delete(c);
+            continue;
+        }
+        v->state->cases[i].journaled = true;
+        cJSON_AddItemToArray(cases, c);
     }
     cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
     nb_json_number(line, "elapsed_s", elapsed_s);
@@ -666,8 +668,7 @@ int nb_session_check(struct nb_run *run, int group, int cpu, struct nb_fork_serv
         give_up_hung(&v);
     }
     if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : late;
+    return end_session(&v) != 0 ? -1 : late;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
@@ -708,8 +709,7 @@ int nb_session_copies(struct nb_run *run, int group) {
         state->copy_trials = NB_COPY_TRIALS;
     }
     if (state->copies && state->copy_trials == NB_COPY_TRIALS) write_check(&v, state->copies_s);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+    return end_session(&v);
 }
 
 /* ---- launches and counters ---------------------------------------------------------------------------------------- */
@@ -785,8 +785,7 @@ int nb_session_launch(struct nb_run *run, int group, int launch) {
         nb_run_write(run, line);
     }
     cJSON_Delete(alone);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+    return end_session(&v);
 }
 
 /* A case without counters has been checked and timed all right: they are missing, no more. */
@@ -829,6 +828,5 @@ int nb_session_count(struct nb_run *run, int group, const char *why_not) {
         leave_out(&v, 0);
     }
     if (!is_over(&v)) write_counters(&v, nb_now_s() - start);
-    release_session(&v);
-    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
+    return end_session(&v);
 }

@@ -181,7 +181,7 @@ struct stepped_call {
     const struct nb_kernel *kernel;
     const struct nb_call *call;
     int n_phases;
-    int64_t *n_units; /* of each phase */
+    const int64_t *n_units; /* of each phase */
 };
 
 static void run_phases(void *arg) {
@@ -191,10 +191,8 @@ static void run_phases(void *arg) {
 
 int64_t nb_single_step_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t limit, char *reason,
                               size_t n) {
-    struct stepped_call c = {.kernel = kernel, .call = call, .n_phases = nb_kernel_n_phases(kernel, call)};
-    c.n_units = nb_alloc((unsigned)c.n_phases, sizeof *c.n_units);
-    for (int phase = 0; phase < c.n_phases; phase++) c.n_units[phase] = nb_kernel_n_units(kernel, call, phase);
-    const int64_t counted = nb_single_step(run_phases, &c, limit, reason, n);
-    free(c.n_units);
-    return counted;
+    const int n_phases = nb_kernel_n_phases(kernel, call);
+    int64_t *n_units freed = nb_alloc((unsigned)n_phases, sizeof *n_units);
+    for (int phase = 0; phase < n_phases; phase++) n_units[phase] = nb_kernel_n_units(kernel, call, phase);
+    return nb_single_step(run_phases, &(struct stepped_call){kernel, call, n_phases, n_units}, limit, reason, n);
 }
