@@ -38,19 +38,20 @@ static void add_number(struct line *l, int n) {
     add(l, digits + at);
 }
 
+static const struct {
+    int number;
+    const char *text;
+} signals[] = {{SIGSEGV, "segmentation fault"},
+               {SIGBUS, "bus error"},
+               {SIGFPE, "arithmetic exception"},
+               {SIGILL, "illegal instruction"},
+               {SIGABRT, "abort"}};
+enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
+
 static const char *signal_text(int number) {
-    switch (number) {
-    case SIGSEGV:
-        return "segmentation fault";
-    case SIGBUS:
-        return "bus error";
-    case SIGFPE:
-        return "arithmetic exception";
-    case SIGILL:
-        return "illegal instruction";
-    default:
-        return "abort";
-    }
+    int i = 0;
+    while (i < N_SIGNALS - 1 && signals[i].number != number) i++;
+    return signals[i].text;
 }
 
 /* x86 reports in the page fault's error code whether the access was a write; elsewhere it is not known. */
@@ -154,8 +155,6 @@ bool nb_faults_heap_harmed(void) {
     return false;
 }
 
-static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 static bool watches;
 
 void nb_faults_watch(void) {
@@ -163,15 +162,15 @@ void nb_faults_watch(void) {
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&alternative, NULL);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < N_SIGNALS; i++) sigaction(signals[i].number, &action, NULL);
     watches = true;
 }
 
 int nb_faults_unwatched(void) {
     struct sigaction now;
-    for (int i = 0; i < N_NUMBERS && watches; i++) {
-        const bool is_known = sigaction(numbers[i], NULL, &now) == 0;
-        if (is_known && (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_fault)) return numbers[i];
+    for (int i = 0; i < N_SIGNALS && watches; i++) {
+        const bool is_known = sigaction(signals[i].number, NULL, &now) == 0;
+        if (is_known && (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_fault)) return signals[i].number;
     }
     return 0;
 }

@@ -34,13 +34,9 @@ static cJSON *no_answer(enum nb_status status, const char *reason) {
     return answer;
 }
 
-static cJSON *failure(const struct nb_outcome *o) {
-    char reason[200];
-    return no_answer(nb_outcome_blame(o, reason, sizeof reason), reason);
-}
-
 cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_outcome *o) {
     cJSON *answer = NULL;
+    char reason[200];
     nb_process_run(NULL, job, -1, silence_s, keep_answer, &answer, o);
     if (!answer && o->had_company &&
         (o->ending == NB_ENDED_BADLY || o->ending == NB_ENDED_BY_SIGNAL || o->ending == NB_ENDED_SILENT)) {
@@ -52,7 +48,7 @@ cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_out
         cJSON_Delete(answer);
         return NULL;
     }
-    return answer ? answer : failure(o);
+    return answer ? answer : no_answer(nb_outcome_blame(o, reason, sizeof reason), reason);
 }
 
 int nb_launcher_ends(const struct nb_outcome *o) {
