@@ -13,17 +13,22 @@ static double mean_weight(const struct nb_oracle *o, const struct nb_case *c) {
     return sum / (double)o->n_truth;
 }
 
-/* Mean relative error of 1 + gamma as rounded; exact, since gamma is known. */
+/* Mean relative error of the weights, each with `more` added, as rounded; exact, since they are known. */
+static double rounding_bias(const double *weight, double more, int64_t n, enum nb_dtype to) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double w = more + weight[i];
+        if (w != 0) sum += nb_round_to(w, to) / w - 1;
+    }
+    return sum / (double)n;
+}
+
+/* Of 1 + gamma. */
 static double offset_bias(const struct nb_bound *b) {
     const struct nb_case *c = b->c;
     if (!b->o->gamma || !c->formula.weight_offset) return 0;
-    const enum nb_dtype to = c->formula.cast == NB_CAST_BEFORE ? (enum nb_dtype)c->dtype : NB_F32;
-    double sum = 0;
-    for (int64_t i = 0; i < b->o->n_params; i++) {
-        double w = 1 + b->o->gamma[i];
-        if (w != 0) sum += nb_round_to(w, to) / w - 1;
-    }
-    return sum / (double)b->o->n_params;
+    return rounding_bias(b->o->gamma, 1, b->o->n_params,
+                         c->formula.cast == NB_CAST_BEFORE ? (enum nb_dtype)c->dtype : NB_F32);
 }
 
 /* Half of what the variance gets from 1/n, where a kernel multiplies by it in f32, and from eps in f32. */
@@ -179,21 +184,12 @@ static bool is_predictable_gradient(const struct nb_case *c, const struct nb_gra
     return true;
 }
 
-/* Mean relative error of 1 + gamma as rounded to f32; exact, since gamma is known. */
-static double weight_offset_bias(const struct nb_gradient *g) {
-    double sum = 0;
-    if (!g->dgamma || !g->c->formula.weight_offset) return 0;
-    for (int64_t i = 0; i < g->n_params; i++)
-        if (g->weight[i] != 0) sum += nb_round_to(g->weight[i], NB_F32) / g->weight[i] - 1;
-    return sum / (double)g->n_params;
-}
-
 void nb_bias_predict_gradient(const struct nb_case *c, const struct nb_gradient *g, struct nb_bias *bias) {
     const struct nb_format *f = &nb_formats[c->dtype];
     const double u = f->unit_roundoff;
     *bias = (struct nb_bias){.predictable = is_predictable_gradient(c, g), .n_scales = g->n_stats};
     if (!bias->predictable) return;
-    bias->expected = weight_offset_bias(g);
+    if (g->dgamma && c->formula.weight_offset) bias->expected = rounding_bias(g->weight, 0, g->n_params, NB_F32);
     bias->systematic = fabs(bias->expected); /* what is taken from g has no such error */
     bias->scale_sd = c->op == NB_OP_BATCHNORM ? channel_u * 0x1p-24 : 0;
     bias->element_sd = (c->dtype == NB_F32 ? single_element_u : narrow_element_u) * u;

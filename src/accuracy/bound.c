@@ -374,9 +374,8 @@ static struct approximate squashed(const struct nb_bound *b, const struct squash
 
 /* Gamma, or 1 + gamma as it is rounded. */
 static struct approximate weight(const struct nb_bound *b, int64_t param, bool in_dtype) {
-    if (!b->o->gamma) return (struct approximate){1, 0};
-    if (!b->c->formula.weight_offset) return (struct approximate){fabs(b->o->gamma[param]), 0};
-    struct approximate w = {fabs(1 + b->o->gamma[param]), 0};
+    struct approximate w = {fabs(nb_oracle_weight(b->o, param)), 0};
+    if (!b->o->gamma || !b->c->formula.weight_offset) return w;
     w = operation(w, &b->arithmetic.op);
     return in_dtype ? stored(w, b) : w;
 }
@@ -408,8 +407,7 @@ static double folding(const struct nb_bound *b, const struct nb_row_truth *t, do
 static double element_tolerance(const struct nb_bound *b, const struct nb_row_truth *t,
                                 const struct nb_statistics_error *row, double y, int64_t param) {
     const double beta = b->o->beta ? b->o->beta[param] : 0;
-    double g = b->o->gamma ? b->o->gamma[param] : 1;
-    if (b->o->gamma && b->c->formula.weight_offset) g += 1;
+    const double g = nb_oracle_weight(b->o, param);
     const double xhat = g != 0 ? fabs((y - beta) / g) : 0;
     double tolerance = affine_tolerance(b, normalized(b, t, row, xhat), y, param);
     if (b->folded) tolerance += folding(b, t, y, beta, g);
@@ -460,7 +458,7 @@ static bool allows_everything(const struct nb_bound *b, const double *tolerance)
     const bool by_channel = b->c->op == NB_OP_BATCHNORM;
     double errors = 0, weights = 0;
     for (int64_t i = 0; i < cols; i++) {
-        const double gamma = b->o->gamma && !by_channel ? b->o->gamma[i] + (b->c->formula.weight_offset != 0) : 1;
+        const double gamma = by_channel ? 1 : nb_oracle_weight(b->o, i);
         errors += tolerance[i] * tolerance[i];
         weights += gamma * gamma;
     }

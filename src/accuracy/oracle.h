@@ -67,6 +67,11 @@ struct nb_oracle {
     struct nb_squashed_rows *squashed; /* DyT; else null */
 };
 
+/* What an element is multiplied by: gamma or 1 + gamma, in double; 1 where the formula has none. */
+static inline double nb_oracle_weight(const struct nb_oracle *o, int64_t param) {
+    return o->gamma ? o->gamma[param] + (o->c->formula.weight_offset ? 1 : 0) : 1;
+}
+
 /* -1 after nb_error where this thread flushes subnormals or does not round to nearest. */
 int nb_oracle_environment(void);
 /* Computes all statistics; -1 after nb_error when the environment flushes subnormals. Borrows c and in. */

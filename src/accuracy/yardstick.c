@@ -128,16 +128,11 @@ static void all_channels(const struct noise *noise) {
 
 /* ---- elements ---- */
 
-static double weight_of(const struct nb_oracle *o, int64_t param) {
-    if (!o->gamma) return 1;
-    return o->gamma[param] + (o->c->formula.weight_offset ? 1 : 0);
-}
-
 /* tanh(a + b) - tanh(a) */
 static double tanh_change(double a, double b) { return sinh(b) / (cosh(a + b) * cosh(a)); }
 
 static double dyt_element(const struct noise *noise, int64_t i) {
-    const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = weight_of(noise->o, i);
+    const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = nb_oracle_weight(noise->o, i);
     double largest = 0;
     if (!isfinite(a)) return NAN;
     for (int k = 0; k < N && fabs(a) <= 300; k++) /* beyond it is flat, and cosh would overflow */
@@ -151,7 +146,7 @@ static double element(const struct noise *noise, int64_t row, int64_t i) {
     const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
     const struct change *change = changes_at(noise, t);
     const bool centred = nb_op_centres(o->c->op);
-    const double g = weight_of(o, o->c->op == NB_OP_BATCHNORM ? t - o->truth : i);
+    const double g = nb_oracle_weight(o, o->c->op == NB_OP_BATCHNORM ? t - o->truth : i);
     const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
     double largest = 0;
     if (!isfinite(t->scale) || !isfinite(c)) return NAN;

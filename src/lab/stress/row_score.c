@@ -10,11 +10,6 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 
-static double weight_of(const struct nb_oracle *o, int64_t i) {
-    if (!o->gamma) return 1;
-    return fabs(o->gamma[i] + (o->c->formula.weight_offset ? 1 : 0));
-}
-
 /* magnitude[i]: of y_i, or of what cancels in it: beta, and where the op centres the root mean square of gamma_i times the
  * normalized row, since an error of the mean is shared by all elements. */
 static void row_magnitude(const struct nb_oracle *o, int64_t row, const double *y, double *magnitude) {
@@ -24,7 +19,7 @@ static void row_magnitude(const struct nb_oracle *o, int64_t row, const double *
         shared = sqrt(t->var) * t->scale;
     }
     for (int64_t i = 0; i < o->in->cols; i++) {
-        magnitude[i] = fmax(fabs(y[i]), shared * weight_of(o, i));
+        magnitude[i] = fmax(fabs(y[i]), shared * fabs(nb_oracle_weight(o, i)));
         if (o->beta) magnitude[i] = fmax(magnitude[i], fabs(o->beta[i]));
     }
 }

@@ -191,10 +191,7 @@ void nb_test_emulate(const struct nb_design *d, const struct nb_tolerance_test *
 }
 
 void nb_test_round(const struct nb_design *d, const struct nb_tolerance_test *t, double *y) {
-    for (int64_t row = 0; row < t->rows.rows; row++) {
-        const struct nb_bug_row r = row_of(d, t, row, y);
-        right(&r);
-    }
+    nb_bug_run(&(struct nb_bug){.corrupt = right}, d, t, y);
 }
 
 bool nb_bug_run(const struct nb_bug *bug, const struct nb_design *d, const struct nb_tolerance_test *t, double *got) {
