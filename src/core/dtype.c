@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <float.h>
-#include <string.h>
 #include <strings.h>
 
 #include "src/core/random.h"
