@@ -116,7 +116,7 @@ static int finish(int exit_code) {
 
 /* Below it a library's recursion or a file's path may end the process without a word; with fewer files to open or less memory a worker fails, and with it
  * its kernel. */
-enum { LEAST_STACK_KIB = 256, LEAST_FILES = 20, LEAST_MEMORY_KIB = 64 << 10 };
+enum { LEAST_STACK_KIB = 256, LEAST_FILES = 32, LEAST_MEMORY_KIB = 64 << 10 };
 
 static int check_files(void) {
     struct rlimit files;

@@ -14,22 +14,31 @@
 #include "src/measure/pool.h"
 #include "src/measure/worker.h"
 
-/* The descriptors of the next worker; false: the parent is gone. fds: -1 where there is none. */
-static bool next_worker(int fds[NB_N_WORKER_FDS]) {
-    unsigned char which;
-    int present[NB_MOST_FDS], taken = 0;
-    if (nb_fds_receive(nb_answers_fd(), &which, 1, present) < 0) return false;
-    for (int i = 0; i < NB_N_WORKER_FDS; i++) fds[i] = which >> i & 1 ? present[taken++] : -1;
-    return true;
+enum { FIRST = NB_FD_JOB, AWAY = NB_FD_JOB + NB_N_WORKER_FDS };
+
+static void close_all(const int *fds, int n) {
+    for (int i = 0; i < n; i++)
+        if (fds[i] >= 0) close(fds[i]);
 }
 
-/* To the numbers where a worker looks for them; out of the way first, since what came may lie there. */
-static void take_descriptors(const int fds[NB_N_WORKER_FDS]) {
-    enum { FIRST = NB_FD_JOB, AWAY = NB_FD_JOB + NB_N_WORKER_FDS };
-    int away[NB_N_WORKER_FDS];
-    for (int i = 0; i < NB_N_WORKER_FDS; i++) away[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD_CLOEXEC, AWAY) : -1;
-    for (int i = 0; i < NB_N_WORKER_FDS; i++)
-        if (fds[i] >= 0) close(fds[i]);
+/* The descriptors of the next worker, -1 where there is none: out of the way of the numbers where it looks for them. False: the parent is
+ * gone, or this process may not have as many. */
+static bool next_worker(int away[NB_N_WORKER_FDS]) {
+    unsigned char which;
+    int present[NB_MOST_FDS];
+    const int n = nb_fds_receive(nb_answers_fd(), &which, 1, present);
+    bool all = n >= 0;
+    for (int i = 0, taken = 0; i < NB_N_WORKER_FDS; i++) {
+        const bool is_there = n >= 0 && which >> i & 1;
+        away[i] = is_there && taken < n ? fcntl(present[taken++], F_DUPFD_CLOEXEC, AWAY) : -1;
+        all &= is_there == (away[i] >= 0);
+    }
+    close_all(present, n);
+    if (!all) close_all(away, NB_N_WORKER_FDS);
+    return all;
+}
+
+static void take_descriptors(const int away[NB_N_WORKER_FDS]) {
     for (int i = 0; i < NB_N_WORKER_FDS; i++) {
         close(FIRST + i);
         if (away[i] < 0) continue;
@@ -53,8 +62,7 @@ static void bring_forth(void) {
             _exit(result); /* taking PyTorch's library down takes 0.2 s, and its memory goes with the process */
         }
         if (pid > 0) setpgid(pid, pid); /* whichever of the two comes first */
-        for (int i = 0; i < NB_N_WORKER_FDS; i++)
-            if (fds[i] >= 0) close(fds[i]);
+        close_all(fds, NB_N_WORKER_FDS);
         siginfo_t info;
         int status = 0;
         if (!say(pid)) return;
@@ -68,8 +76,9 @@ static void bring_forth(void) {
     }
 }
 
+/* Where few files may be open, its own socket lies where its workers have theirs. */
 static int fork_server_job(struct nb_workplace *w) {
-    if (nb_threads_others() > 0 || !say(0)) return -1;
+    if (nb_answers_fd() < AWAY || nb_threads_others() > 0 || !say(0)) return -1;
     bring_forth();
     return 0;
 }

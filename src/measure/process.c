@@ -121,7 +121,7 @@ enum { READY_LIMIT_MS = 120000, BIRTH_LIMIT_MS = 20000 };
 bool nb_fork_server_pays(const char *const *plugins, int n_plugins) {
     for (int i = 0; i < n_plugins; i++)
         if (nb_peer_is(plugins[i])) return true;
-    return false;
+    return n_plugins == 0;
 }
 
 void nb_fork_server_renew(struct nb_fork_server *n) {
@@ -215,6 +215,7 @@ static bool fork_worker(struct nb_fork_server *n, const int fds[NB_N_WORKER_FDS]
     }
     if (send_descriptors(n, fds) && receive(n, pid, BIRTH_LIMIT_MS) && *pid > 0) return true;
     nb_fork_server_renew(n);
+    n->refused = true;
     return false;
 }
 

@@ -6,7 +6,8 @@ set -e
 cat >"$WORK/config.json" <<'JSON'
 { "blocks": [ { "op": "rmsnorm", "dtype": "f32", "kernel": "rmsnorm_twopass", "width": "256",
                 "shape": ["1x8", "1x16", "1x24", "1x32", "1x40", "1x48", "1x56", "1x64", "1x72", "1x80", "1x88",
-                          "2x8", "2x16", "2x24", "2x32", "2x40", "2x48", "2x56", "2x64", "2x72", "2x80", "2x88"] } ],
+                          "2x8", "2x16", "2x24", "2x32", "2x40", "2x48", "2x56", "2x64", "2x72", "2x80", "2x88",
+                          "3x8", "3x16", "3x24", "3x32", "3x40", "3x48", "3x56", "3x64", "3x72", "3x80", "3x88"] } ],
   "launches": 1, "blocks_per_launch": 1 }
 JSON
 run() { "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --quiet "$@"; }
@@ -14,8 +15,8 @@ one=(--filter shape:1x8/)
 limited() { (ulimit "$1" "$2" && "${@:3}"); }
 
 # With fewer descriptors than groups.
-ends 0 "" limited -n 20 run --out "$WORK/few"
-ends 2 'ulimit -n 20' limited -n 19 run --out "$WORK/fewer"
+ends 0 "" limited -n 32 run --out "$WORK/few"
+ends 2 'ulimit -n 32' limited -n 31 run --out "$WORK/fewer"
 
 # Without a stdout no file takes its place.
 run --out "$WORK/closed" "${one[@]}" >&- || bad "closed stdout: exit code $?, should be 0"
