@@ -74,7 +74,7 @@
     /* of the call and the row, not of their numbers: relations between calls */ \
     W(by_place, rms_f32) W(by_batch, rms_f32) W(by_range, rms_f32) W(by_turn, rms_f32) W(by_size, rms_f32) W(last_bit_by_turn, rms_f32) \
     /* how it computes, for probes */ \
-    W(flushes_all, rms_f32) W(truncates_before, rms_bf16) W(variance_about_last, ln_f32) \
+    W(flushes_all, rms_f32) W(truncates_before, rms_bf16) \
     /* what a backward pass reads, writes and takes for its own */ \
     W(changes_dy, rmsb_f32) W(reads_dy_behind, rmsb_f32) W(writes_dx_unwanted, rmsb_f32) W(own_rstd_without_eps, rmsb_f32) \
     W(writes_dgamma_behind, rmsb_f32) W(leaves_dgamma, rmsb_f32) W(dgamma_by_range, rmsb_f32) W(no_unit, rmsb_f32) \
@@ -85,5 +85,5 @@
     W(kahan, rms_f32, ln_f32, l2_f32) W(in_double, rms_f32, rms_bf16, rms_f16, ln_f32, ln_bf16, rmsb_f32, lnb_f32) \
     W(backwards, rms_f32, ln_f32, rmsb_bf16) W(divides, rms_f32, rms_bf16, ln_f32) W(welford, ln_f32, ln_bf16, addln_bf16) W(corrected, ln_f32) \
     W(one_pass_double, ln_f32) W(folded, ln_f32, ln_bf16) W(rstd_times_gamma, rms_f32, rms_bf16, ln_f32) W(rstd_from_double, rms_f32) \
-    W(scaled, rms_f32) W(blocks_of_64, rms_f32) W(rsqrt_declared, rms_f32) W(own_rstd, rmsb_f32)
+    W(scaled, rms_f32) W(blocks_of_64, rms_f32) W(rsqrt_declared, rms_f32) W(own_rstd, rmsb_f32) W(variance_about_last, ln_f32)
 // clang-format on
