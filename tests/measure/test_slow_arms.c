@@ -13,6 +13,7 @@
 #include "src/core/cpu.h"
 #include "src/core/timer.h"
 #include "src/measure/core_state.h"
+#include "src/measure/launcher.h"
 #include "tests/support/played_time.h"
 
 enum { BLOCKS = 20, SETS = 3, ALL = 1 << 30 };
@@ -192,4 +193,18 @@ Test(slow_arms, where_all_cpus_are_contended_a_block_is_timed_all_the_same) {
     for (int b = 0; b < BLOCKS; b++) cr_expect(isfinite(sample_ns[0][b]));
     cr_expect_gt(nb_now_s() - begin_s, BLOCKS * NB_QUIET_S, "so long each has looked");
     cr_expect_lt(noise.wall_s, BLOCKS * 2e-3, "asleep for most of it, which nobody else did to it: %g s", noise.wall_s);
+}
+
+Test(slow_arms, launches_begin_on_each_cpu_and_one_thread_may_go_on_to_others) {
+    int allowed[NB_MAX_CPUS], cpus[NB_MAX_CPUS];
+    const int n = nb_cpu_allowed(allowed, NB_MAX_CPUS);
+    for (int launch = 0; launch < 3; launch++) {
+        const int n_cpus = nb_launcher_cpus(cpus, 1, launch);
+        cr_expect(n_cpus >= 1 && n_cpus <= n && n_cpus <= NB_MOST_MOVES, "%d of %d", n_cpus, n);
+        cr_expect_eq(cpus[0], allowed[launch % n]);
+        for (int i = 1; i < n_cpus; i++)
+            for (int j = 0; j < i; j++) cr_expect_neq(cpus[i], cpus[j]);
+        cr_expect_eq(nb_launcher_cpus(cpus, 2, launch), 2, "two threads stay where they are");
+        cr_expect(cpus[0] == allowed[launch % n] && cpus[1] == allowed[(launch + 1) % n]);
+    }
 }
